@@ -10,7 +10,7 @@ from typing import Any
 from wordnet_splits.base.errors import DataError
 from wordnet_splits.base.tabular import to_json
 from wordnet_splits.metrics.registry import CALIBRATION, GAMMAS
-from wordnet_splits.metrics.robustness import CV, Formula
+from wordnet_splits.metrics.robustness import CV, Formula, get_formula
 
 from ..results.sentences import sweep_summary
 from ..results.table import NOTHING, Table, TableReport, interval_text, number_text, table_of_records
@@ -294,6 +294,7 @@ def compare(
 
 def compare_draws_of(draws: Sequence[BenchmarkResults], options: ComparisonOptions) -> Comparison:
     """Compare results as `compare` does, after they were read (`entries.draws_of`)."""
+    get_formula(options.formula)  # refuses an unknown name, whatever the models
     metric, scope = _metric_and_scope(draws, options.metric, options.on)
     replicates, seed, level = options.bootstrap, options.seed, options.level
     baseline, robustness = options.baseline, options.robustness

@@ -12,7 +12,7 @@ from typing import Protocol
 
 from torch import Tensor
 
-from wordnet_splits.base.errors import UnusableError
+from wordnet_splits.base.errors import DataError, UnusableError
 from wordnet_splits.base.progress import PartOfTask, Progress, Relabelled, Silent, Task
 from wordnet_splits.benchmark.manifest import Manifest, Part
 from wordnet_splits.datasets.sources.roots import Roots
@@ -154,6 +154,7 @@ class Extractor:
     workers: int = 0
     progress: Progress = field(default_factory=Silent)
     columns: ClassMap | None = None
+    _named: str = ""
     _opened: dict[Part, Activations] = field(default_factory=dict)
     _whole: Task | None = None
 
@@ -209,7 +210,10 @@ class Extractor:
         """Return a set's needed probes, restricted to the columns of the labels, without repeats."""
         needed = probes_of(needs)
         if self.columns is None:  # an unsuitable model fails before hours of forward passes
-            self.columns = self._sets.class_map(self.model, split, name)
+            try:
+                self.columns = self._sets.class_map(self.model, split, name)
+            except DataError as error:
+                raise (error.within(self._named) if self._named else error) from error.__cause__
         by_name = {probe_name(p): p for p in (restrict_to_columns(probe, self.columns) for probe in needed)}
         return [by_name[unit] for unit in sorted(by_name)]
 
@@ -231,6 +235,7 @@ class Extractor:
     def run(self, of: str = "", *, user_named: bool = False) -> ModelRun:
         """Return a run whose sets are read when an evaluation asks for them."""
         model = self.model
+        self._named = of if user_named and of != model.name else ""  # of which model an error speaks
         return ModelRun(
             of or model.name,
             model.key if model.identified else "",

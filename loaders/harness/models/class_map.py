@@ -261,7 +261,7 @@ def _columns(
             raise DataError(
                 f"the model has {len(free)} classes, the benchmark {len(labels)} labels",
                 where=where,
-                hint="say which column is which class with --mapping: a file, or a source's name",
+                hint="say which column is which class with --mapping (mapping=): a file, or a source's name",
             )
         return free[: len(labels)], "identity"
     if mapping is None:

@@ -188,6 +188,8 @@ def architectures(selection: Selection) -> Plot:
     The accuracy is a mean over runs, from a detector that keeps the network's predictions.
     """
     metric = selection.metric or "auroc"
+    if len({entry.model for entry in selection.entries}) < 2:
+        raise DataError("architectures needs several models, got one", where=selection.benchmark)
     accuracy: dict[str, float] = {}
     for entry in selection.entries:
         spec = find_spec(entry.detector.partition("[")[0])

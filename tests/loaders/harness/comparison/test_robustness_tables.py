@@ -17,7 +17,7 @@ from loaders.harness.results.table import Table
 from tests.loaders.harness.evaluation.fake_runs import fake_manifest, fake_run
 from tests.raising import raises
 from tools.facts import abdelzad
-from wordnet_splits.base.errors import DataError
+from wordnet_splits.base.errors import DataError, UnknownNameError
 from wordnet_splits.metrics import METRICS, robustness
 
 OPTIMIZERS = ("Adam", "RMSprop", "Adamax", "Nadam", "SGD", "Adagrad", "Adadelta")
@@ -204,3 +204,5 @@ def test_a_formula_of_the_user_scores_the_tables(tmp_path: Path, monkeypatch: py
     assert app([*command, "--formula", "my_formulas:spread"], standalone_mode=False) == 0
     with raises(DataError, where="--formula"):
         compare(evaluated(["adam"]), bootstrap=0, formula="shortfall")
+    with raises(UnknownNameError, near="shortfall"):
+        compare(evaluated(["adam"]), bootstrap=0, formula="shortfal")

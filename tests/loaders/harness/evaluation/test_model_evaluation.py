@@ -73,6 +73,7 @@ def test_models_are_rows_of_their_own_and_declared_runs_are_averaged(two_models:
             "digits",
         ),
         (network(0, 10), {"mapping": "identity"}, "Sequential"),
+        ({"a": network(0), "b": network(0, 10)}, {}, "b: Sequential"),
         (network(0), {"prevalences": [1.5]}, "options of the evaluation"),
         (network(0), {"groups": ["gausian"]}, "digits"),
         ("timm", {}, "timm"),

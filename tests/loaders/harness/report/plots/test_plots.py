@@ -395,8 +395,9 @@ def test_what_is_lacking_is_one_line(
 def test_benchmarks_without_the_sets_are_said(digits: Results, tmp_path: Path) -> None:
     with raises(DataError, where="digits"):
         plot_data(digits, "full-spectrum")
-    with raises(DataError, where="digits"):
-        plot_data(digits, "robustness")
+    for of_several_models in ("robustness", "architectures"):
+        with raises(DataError, where="digits"):
+            plot_data(digits, of_several_models)
     with raises(OutputError, where="a.txt"):
         plot(digits, "roc", tmp_path / "a.txt")
     with raises(OutputError, where="a.svg"):
