@@ -33,7 +33,7 @@ def test_the_docstring_of_the_package() -> None:
 
 
 def test_every_public_name_is_there() -> None:
-    for name in fix_resize.__all__:  # type: ignore[attr-defined]
+    for name in fix_resize.__all__:  # type: ignore[attr-defined]  # made by lazy_loader
         assert getattr(fix_resize, name).__doc__
     with pytest.raises(AttributeError, match="no attribute 'resize_all'"):
-        _ = fix_resize.resize_all  # type: ignore[attr-defined]
+        _ = fix_resize.resize_all  # type: ignore[attr-defined]  # which does not exist

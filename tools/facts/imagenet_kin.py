@@ -202,7 +202,7 @@ def openood_species(facts: Path) -> Table:
 def openimage_o(facts: Path) -> Table:
     path = facts / "openimage_o/files.tsv.gz"
     counts = len(list(Published(path).records()))
-    origin = [*sources(path), "the pictures are given no class"]
+    origin = [*sources(path), "the images are given no class"]
     return Table(("all",), [Row("all", "OpenImage-O", counts={"all": counts})], origin)
 
 

@@ -108,7 +108,8 @@ def test_what_no_picture_of_a_shard_shows_is_seen(root: Path, tmp_path: Path) ->
     out = built(root, tmp_path / "out", "parquet")
     shard = sorted((out / "data").iterdir())[0]
     whole = shard.read_bytes()
-    rewrite(shard, lambda row: row["image"].update(path="other.png"), 0)  # type: ignore[attr-defined]
+    rename = {"path": "other.png"}
+    rewrite(shard, lambda row: row["image"].update(rename), 0)  # type: ignore[attr-defined]  # a struct
     assert found(out) == [("table", None)]
     shard.write_bytes(whole)
     assert found(out) == []
