@@ -52,7 +52,8 @@ def test_every_help_page_ends_with_two_examples_and_cuts_nothing(program, capsys
     pages = dict(help_pages(name, app, capsys))
     assert len(pages) > 3
     for words, text in pages.items():
-        examples = text.partition("Examples:\n")[2].strip().splitlines()
+        assert max(map(len, text.partition("Examples:\n")[2].splitlines())) <= 80, words
+        examples = re.sub(r" \\\n +", " ", text.partition("Examples:\n")[2]).strip().splitlines()
         assert len(examples) >= 2, words
         assert all(line.split()[: 1 + len(words)] == [name, *words] for line in map(str.strip, examples))
         assert "..." not in text.partition("Show this message and exit.")[2], words

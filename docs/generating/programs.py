@@ -47,4 +47,4 @@ def section(words: str, command: Any) -> Iterator[str]:
     notes, _, examples = (command.epilog or "").partition("\b\nExamples:\n")
     yield spoken(notes)
     yield ""
-    yield from ("```sh", *(line.strip() for line in examples.splitlines()), "```", "")
+    yield from ("```sh", *(line.removeprefix("  ") for line in examples.splitlines()), "```", "")

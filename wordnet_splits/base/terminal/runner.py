@@ -32,6 +32,8 @@ from wordnet_splits.base.terminal.output import BAD_INPUT, DONE, INTERRUPTED, pr
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 EXAMPLES: Final = "Examples:"
+EXAMPLE_WIDTH: Final = 76
+"""Letters of a line of an example, which a help page indents by four."""
 OTHERS: Final = "Others"
 """Heading of commands without one."""
 COMMAND_NAME: Final = re.compile(r"[a-z][a-z-]*( [a-z][a-z-]*)?")
@@ -257,8 +259,20 @@ def _program_options(
 
 def _epilog(examples: Sequence[str], notes: str = "") -> str:
     """Return the end of a help page; the backspace keeps click from rewrapping the examples."""
-    lines = "\n".join(f"  {line}" for line in examples)
+    lines = "\n".join(f"  {folded(line)}" for line in examples)
     return (f"{notes}\n\n" if notes else "") + f"\b\n{EXAMPLES}\n{lines}"
+
+
+def folded(line: str) -> str:
+    """Return a command line in lines of at most `EXAMPLE_WIDTH` letters, for a shell."""
+    if len(line) <= EXAMPLE_WIDTH:
+        return line
+    lines = [""]
+    for word in re.findall(r"(?:-\S+ (?!-))?(?:'[^']*'|[^'\s])+", line):
+        if lines[-1] and len(lines[-1]) + len(word) + 3 > EXAMPLE_WIDTH:
+            lines.append(" ")
+        lines[-1] += f" {word}" if lines[-1] else word
+    return " \\\n  ".join(lines)
 
 
 def run(application: Callable[..., Any], arguments: list[str], program: str) -> int:
