@@ -103,7 +103,7 @@ def test_the_wheel_stays_small(package: Path) -> None:
     )
     code = [REPOSITORY / name for name in listed.stdout.decode().split("\0") if name]
     files = [*(path for path in code if path.is_file()), *(p for p in package.rglob("*") if p.is_file())]
-    assert sum(len(zlib.compress(path.read_bytes())) for path in files) <= 27 * MiB
+    assert sum(len(zlib.compress(path.read_bytes())) for path in files) <= 30 * MiB
 
 
 @pytest.mark.oracle
