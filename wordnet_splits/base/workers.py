@@ -31,6 +31,17 @@ Job = TypeVar("Job")
 Result = TypeVar("Result")
 
 
+def thread_count() -> int:
+    """Return how many threads to use: ``OMP_NUM_THREADS``, or the number of cores of this process.
+
+    NumPy's loops run on one core each and release the interpreter's lock.
+    """
+    setting = os.environ.get("OMP_NUM_THREADS", "")
+    if setting.isdecimal() and int(setting) > 0:
+        return int(setting)
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
 def run_jobs(
     function: Callable[[Job], Result],
     jobs: Iterable[Job],

@@ -89,6 +89,11 @@ class RankCounts:
         return np.asarray(self.cum_id + self.cum_ood)
 
     @cached_property
+    def all_steps(self) -> Array:
+        """Number of ID and OOD samples at each threshold, shape (..., m)."""
+        return steps(self.cum_all)
+
+    @cached_property
     def correct(self) -> Array:
         """`cum_correct`; DataError if correctness is unknown."""
         if self.cum_correct is None:
@@ -112,21 +117,33 @@ class RankCounts:
     @cached_property
     def failures(self) -> RankCounts:
         """Misclassification detection: correct ID samples as positives against wrong ID samples."""
-        return self._pair(self.cum_id - self.correct)
+        return self._pair(self.cum_id - self.correct, cum_all=self.cum_id, all_steps=self.id_steps)
 
     @cached_property
     def unknowns(self) -> RankCounts:
         """Unknown detection (Kim): correct ID samples against wrong ID samples and all OOD."""
-        return self._pair(self.cum_id - self.correct + self.cum_ood)
+        return self._pair(self.cum_all - self.correct, cum_all=self.cum_all, all_steps=self.all_steps)
 
     @cached_property
     def proposed(self) -> RankCounts:
         """The `proposed` pooling of fd-shifts: correct ID samples against OOD; wrong ID samples left out."""
-        return self._pair(self.cum_ood)
+        return self._pair(self.cum_ood, ood_steps=self.ood_steps)
 
-    def _pair(self, errors: Array) -> RankCounts:
-        """Return counts with correct ID samples as the ID side and ``errors`` as the OOD side."""
-        return RankCounts(self.thresholds, self.correct, errors, name=self.name)
+    @cached_property
+    def correct_steps(self) -> Array:
+        """Number of correctly classified ID samples at each threshold, shape (..., m)."""
+        return steps(self.correct)
+
+    def _pair(self, errors: Array, **known: Array) -> RankCounts:
+        """Return counts with correct ID samples as the ID side and ``errors`` as the OOD side.
+
+        Parameters
+        ----------
+        known : properties of the pair that are known already.
+        """
+        pair = RankCounts(self.thresholds, self.correct, errors, name=self.name)
+        vars(pair).update(known, id_steps=self.correct_steps)
+        return pair
 
     def require(self, *sides: str) -> RankCounts:
         """Return self; DataError if any of ``sides`` ("id", "ood", "correct") is missing."""

@@ -26,6 +26,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from types import ModuleType
 
 import numpy as np
 import numpy.typing as npt
@@ -35,7 +36,7 @@ from wordnet_splits.metrics.summary import ScoreSet
 BLOCK = 1 << 18
 """Images of a block of replicates whose metrics are computed together: arrays fit the processor's cache."""
 Weights = npt.NDArray[np.uint16]
-"""How often each image counts in each replicate, (images, replicates)."""
+"""How often each image counts in each replicate, (replicates, images)."""
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _MIX = (np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB))
 
@@ -70,7 +71,7 @@ class SetDraws:
     order : (n,) its images, sorted by stratum.
     starts, sizes : (n,) first place and size of the stratum of each place in this order.
     clusters : (n,) number of the cluster of each image, if these are drawn.
-    times : (k, replicates) how often each cluster is drawn.
+    times : (replicates, k) how often each cluster is drawn.
     """
 
     name: str
@@ -92,15 +93,26 @@ class SetDraws:
         strata = order, np.repeat(starts, sizes), np.repeat(sizes, sizes)
         if part.is_id or len(sizes) < 2:
             return cls(part.name, seed, *strata)
-        times = cluster_draws(seed, part.name, replicates, len(sizes)).T.astype(np.uint16)
+        times = cluster_draws(seed, part.name, replicates, len(sizes)).astype(np.uint16)
         return cls(part.name, seed, *strata, codes, times)
 
-    def weights(self, replicates: range) -> Weights:
-        """Return how often each image counts in some replicates."""
-        if self.times is not None:
-            return self.times[self.clusters, replicates.start : replicates.stop]
-        ranks = _ranks(self.seed, self.name, replicates, self.sizes)
-        return np.asarray(_counts(self.order[ranks + self.starts]).T, dtype=np.uint16)
+    def weights(self, replicates: range, compiled: ModuleType | None = None) -> Weights:
+        """Return how often each image counts in some replicates.
+
+        Parameters
+        ----------
+        compiled : the module of that name, if it can be imported.
+        """
+        if self.times is not None and self.clusters is not None:
+            return self.times[replicates.start : replicates.stop].take(self.clusters, axis=1)
+        if compiled is None:
+            ranks = _ranks(self.seed, self.name, replicates, self.sizes)
+            ranks += self.starts
+            return _counts(self.order.take(ranks)).astype(np.uint16)
+        states = _states("bootstrap", self.seed, self.name, replicates)
+        weights = np.zeros((len(replicates), len(self.order)), dtype=np.uint16)
+        compiled.add_draws(states, self.order, self.starts, self.sizes, weights)
+        return weights
 
 
 def cluster_draws(seed: int, name: str, replicates: int, clusters: int) -> npt.NDArray[np.int64]:
@@ -134,7 +146,7 @@ def random_words(
     purpose : the first word of the hash: draws for different purposes are independent.
     numbers : of replicates; None for draws that belong to all of them.
     """
-    state = np.array([hash_state(purpose, seed, name, n) for n in numbers], dtype=np.uint64)[:, None]
+    state = _states(purpose, seed, name, numbers)[:, None]
     word = state + np.arange(1, size + 1, dtype=np.uint64) * _GOLDEN  # modulo 2^64
     for shift, factor in zip((30, 27), _MIX, strict=True):
         word ^= word >> np.uint64(shift)
@@ -144,7 +156,8 @@ def random_words(
     return word
 
 
-def hash_state(purpose: str, seed: int, name: str, number: int | None) -> int:
-    """Return the 64 bits that SplitMix64 starts from (see above)."""
-    words = [purpose, str(seed), name, *([] if number is None else [str(number)])]
-    return int.from_bytes(hashlib.sha256("\x1f".join(words).encode()).digest()[:8], "little")
+def _states(purpose: str, seed: int, name: str, numbers: Iterable[int | None]) -> npt.NDArray[np.uint64]:
+    """Return the 64 bits from which SplitMix64 starts for each number."""
+    texts = ([purpose, str(seed), name, *([] if n is None else [str(n)])] for n in numbers)
+    keys = (hashlib.sha256("\x1f".join(words).encode()).digest()[:8] for words in texts)
+    return np.array([int.from_bytes(key, "little") for key in keys], dtype=np.uint64)

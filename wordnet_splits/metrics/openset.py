@@ -26,7 +26,6 @@ from wordnet_splits.metrics.counts import (
     count_below,
     least_count,
     ratio,
-    steps,
     take,
 )
 from wordnet_splits.metrics.registry import ID_CORRECT_OOD, register_metric
@@ -59,7 +58,7 @@ def _curve(counts: RankCounts) -> tuple[Array, Array]:
 
 
 def _oscr(counts: RankCounts) -> Array:
-    pairs = 2 * counts.correct - steps(counts.correct)
+    pairs = 2 * counts.correct - counts.correct_steps
     pairs *= counts.ood_steps
     doubled = np.sum(pairs, axis=-1)  # integers: exact
     return ratio(doubled, 2 * counts.n_ood * counts.n_id)

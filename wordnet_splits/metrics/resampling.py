@@ -6,17 +6,29 @@ The images of the sets are ranked once; a replicate only changes how often each 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from functools import cache, cached_property
+from importlib import import_module
+from types import ModuleType
+from typing import Final
 
 import numpy as np
 
 from wordnet_splits.base.errors import DataError
-from wordnet_splits.metrics.counts import Array, RankCounts
+from wordnet_splits.base.workers import thread_count
+from wordnet_splits.metrics.counts import Array, RankCounts, least_count, ratio
 from wordnet_splits.metrics.draws import BLOCK, SetDraws, Weights
 from wordnet_splits.metrics.registry import get_metric, list_metrics
 from wordnet_splits.metrics.summary import ScoreSet, pool, split_sides
 
 REPLICATES = 1000
+LARGE = 1 << 24
+"""Fewest images x replicates x entries for which threads, and numba's start, are worth their while."""
+PAIR_METRICS: Final = frozenset(["auroc", "fpr95_id_positive", "fpr95_ood_positive"])
+"""Metrics with a compiled loop of their own."""
+_TOGETHER = 32
+"""Least replicates for which that loop is fast: their weights of an image fill a line of the cache."""
 
 
 def bootstrap_replicates(
@@ -126,16 +138,45 @@ def _replicates(
     if len({part.name for part in parts}) < len(parts):
         raise DataError("two sets have the same name", hint="draws depend on the name of the set")
     draws = [SetDraws.from_set(part, replicates, seed) for part in parts]
+    n = len(ranked[0].order)
+    is_large = n * replicates * len(entries) >= LARGE
+    compiled = numba_loops() if is_large else None
+    if is_large:
+        np.empty(31 << 20, np.uint8)  # glibc now keeps freed memory of up to twice this size for later arrays
+    is_pair = compiled is not None and PAIR_METRICS.issuperset(names)
+    block = max(_TOGETHER if is_pair else 1, BLOCK // n)
     values = {name: np.empty((len(entries), replicates)) for name in metrics}
-    block = max(1, BLOCK // len(ranked[0].order))
-    for start in range(0, replicates, block):
-        rows = range(start, min(start + block, replicates))
-        weights = np.concatenate([of_set.weights(rows) for of_set in draws])
+
+    def fill(start: int) -> None:
+        rows = slice(start, min(start + block, replicates))
+        weights = np.concatenate([d.weights(range(rows.start, rows.stop), compiled) for d in draws], axis=1)
+        if compiled is not None and is_pair:
+            pairs = _pair_values(ranked, weights, compiled)
+            for name in names:
+                values[name][:, rows] = pairs[name]
+            return
         for number, entry in enumerate(ranked):
             counts = entry.counts(weights)
             for name, metric in metrics.items():
-                values[name][number, rows.start : rows.stop] = metric.kernel(counts)
+                values[name][number, rows] = metric.kernel(counts)
+
+    threads = thread_count() if is_large and not any(metric.origin for metric in metrics.values()) else 1
+    with ThreadPoolExecutor(threads) as pool:
+        try:
+            list(pool.map(fill, range(0, replicates, block)))
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
     return values
+
+
+@cache
+def numba_loops() -> ModuleType | None:
+    """Return the compiled loops, None without the extra ``fast``."""
+    try:
+        return import_module("wordnet_splits.metrics.compiled")
+    except ImportError:
+        return None
 
 
 @dataclass(frozen=True, eq=False)
@@ -146,37 +187,65 @@ class Ranked:
     ----------
     plain : the counts of every image once, over m distinct scores.
     order : (n,) images, of ID sets first, from the highest to the lowest confidence.
-    is_ood, is_correct : (n,) in that order; ``is_correct`` is None if correctness is unknown.
-    last : (m,) places in the order at which each distinct score ends.
+    kinds : (n,) in that order, 0 for ID images classified wrongly (or if correctness is unknown), 1 for
+        correct ones, 2 for OOD images.
+    ends : (n,) in that order, whether the next image has a lower confidence.
     """
 
     plain: RankCounts
     order: Array
-    is_ood: Array
-    is_correct: Array | None
-    last: Array
+    kinds: Array
+    ends: Array
 
     @classmethod
     def from_sets(cls, sets: Sequence[ScoreSet], *, full_spectrum: bool) -> Ranked:
         """Rank the images of sets."""
         plain = pool(sets, full_spectrum=full_spectrum)
         inside, outside = split_sides(sets, full_spectrum=full_spectrum)
-        confidence = np.concatenate([part.confidence for part in inside + outside])
-        order = np.argsort(-confidence, kind="stable").astype(np.int32)
-        is_ood = order >= plain.n_id
-        is_correct = None
+        kinds = [np.full(len(part.confidence), 2 if part in outside else 0) for part in inside + outside]
         if plain.cum_correct is not None:
-            flags = [part.correct for part in inside if part.correct is not None]
-            is_correct = np.concatenate([*flags, np.zeros(int(plain.n_ood), dtype=bool)])[order]
-        return cls(plain, order, is_ood, is_correct, plain.cum_id + plain.cum_ood - 1)
+            kinds[: len(inside)] = [part.correct for part in inside if part.correct is not None]
+        confidence = np.concatenate([part.confidence for part in inside + outside])
+        order = np.argsort(-confidence, kind="stable")
+        ends = np.zeros(len(order), dtype=np.bool_)
+        ends[plain.cum_all - 1] = True
+        return cls(plain, order.astype(np.int32), np.concatenate(kinds).astype(np.uint8)[order], ends)
 
     def counts(self, weights: Weights) -> RankCounts:
-        """Return the counts of replicates, given how often each image counts, (n, replicates)."""
-        ranked = weights[self.order]
+        """Return the counts of replicates, given how often each image counts, (replicates, n)."""
+        table = np.empty((3, len(weights), len(self.plain.thresholds)), dtype=np.int64)
+        for out, (images, upto) in zip(table, self._kinds_apart, strict=True):
+            sums = np.zeros((len(weights), len(images) + 1), dtype=np.int64)
+            np.cumsum(weights.take(images, axis=1), axis=1, out=sums[:, 1:])
+            sums.take(upto, axis=1, out=out, mode="clip")  # which writes without a buffer
+        wrong, correct, outer = table
+        if self.plain.cum_correct is None:
+            return RankCounts(self.plain.thresholds, wrong, outer)
+        wrong += correct
+        return RankCounts(self.plain.thresholds, wrong, outer, correct)
 
-        def cumulative(of: Array) -> Array:
-            chosen = np.where(of[:, None], ranked, 0)
-            return np.ascontiguousarray(np.cumsum(chosen, axis=0, dtype=np.int64)[self.last].T)
+    @cached_property
+    def _kinds_apart(self) -> list[tuple[Array, Array]]:
+        """The images of each kind, and how many of them are at or above each threshold."""
+        images = [self.order[self.kinds == kind] for kind in range(3)]
+        known = self.plain.cum_correct
+        right = np.zeros_like(self.plain.cum_id) if known is None else known
+        return list(zip(images, (self.plain.cum_id - right, right, self.plain.cum_ood), strict=True))
 
-        correct = None if self.is_correct is None else cumulative(self.is_correct)
-        return RankCounts(self.plain.thresholds, cumulative(~self.is_ood), cumulative(self.is_ood), correct)
+
+def _pair_values(ranked: Sequence[Ranked], weights: Weights, compiled: ModuleType) -> dict[str, Array]:
+    """Return `PAIR_METRICS` -> (entries, replicates), as their kernels do, without counts at each score."""
+    first_ood = int(ranked[0].plain.n_id)
+    sides = np.split(weights, [first_ood], axis=1)
+    n_id, n_ood = (side.sum(axis=1, dtype=np.int64) for side in sides)
+    by_image = np.ascontiguousarray(weights.T)
+    sums = np.zeros((len(ranked), 3, len(weights)), dtype=np.int64)
+    for entry, of_entry in zip(ranked, sums, strict=True):
+        needed = least_count(0.95, n_id), least_count(0.95, n_ood)
+        compiled.add_pairs(entry.order, entry.kinds, entry.ends, by_image, n_ood, *needed, of_entry)
+    wins, accepted, rejected = np.moveaxis(sums, 1, 0)
+    return {
+        "auroc": ratio(wins, 2 * n_id * n_ood),
+        "fpr95_id_positive": ratio(accepted, n_ood),
+        "fpr95_ood_positive": ratio(rejected, n_id),
+    }

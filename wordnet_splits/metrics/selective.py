@@ -28,7 +28,7 @@ from functools import lru_cache
 import numpy as np
 
 from wordnet_splits.base.errors import DataError
-from wordnet_splits.metrics.counts import Array, RankCounts, Scores, as_counts, ratio, steps
+from wordnet_splits.metrics.counts import Array, RankCounts, Scores, as_counts, count_below, ratio, steps
 from wordnet_splits.metrics.ranking import auroc, detection_error, fpr95_id_positive
 from wordnet_splits.metrics.registry import (
     ID_CORRECT,
@@ -52,9 +52,9 @@ def _harmonic_numbers(bits: int) -> Array:
     return np.concatenate([[0], np.cumsum(np.rint(2.0**_FIXED / k).astype(np.int64))])
 
 
-def _harmonic(count: Array) -> Array:
-    """Return H_count in units of 2^-57."""
-    table = _harmonic_numbers(int(np.max(count, initial=1)).bit_length())
+def _harmonic(count: Array, largest: Array) -> Array:
+    """Return H_count in units of 2^-57; no count exceeds the greatest of ``largest``."""
+    table = _harmonic_numbers(int(np.max(largest, initial=1)).bit_length())
     return np.asarray(table.take(count))
 
 
@@ -65,20 +65,22 @@ def _aurc_of(pair: RankCounts) -> Array:
     (E + j s/m)/(N + j), which is s + (E - N s/m) (H_(N+m) - H_N); and E - N s/m is the same number for the
     counts E + s and N + m at the end of the group.
     """
-    reciprocals = steps(_harmonic(pair.cum_all))
-    excess = pair.ood_steps / np.maximum(steps(pair.cum_all), 1)
+    excess = pair.ood_steps / np.maximum(pair.all_steps, 1)
     excess *= pair.cum_all  # in place: allocating memory for a million counts costs more than the arithmetic
     np.subtract(pair.cum_ood, excess, out=excess)
-    excess *= reciprocals
+    excess *= steps(_harmonic(pair.cum_all, pair.cum_all[..., -1]))
     return ratio(pair.n_ood + np.sum(excess, axis=-1) * 2.0**-_FIXED, pair.cum_all[..., -1])
 
 
 def _trapezoid_aurc(pair: RankCounts) -> Array:
     """Return the area under lines between the risks at the ends of ties, constant before the first."""
     risk = pair.cum_ood / np.maximum(pair.cum_all, 1)
-    before = np.concatenate([risk[..., :1], risk[..., :-1]], axis=-1)
-    before = np.where(pair.cum_all == steps(pair.cum_all), risk, before)  # the first tie that has a sample
-    area = np.sum(steps(pair.cum_all) * (before + risk), axis=-1)
+    doubled = risk.copy()
+    doubled[..., 1:] += risk[..., :-1]
+    first = count_below(pair.cum_all, np.array(1))[..., None]  # tie that has a sample
+    np.put_along_axis(doubled, first, 2 * np.take_along_axis(risk, first, axis=-1), axis=-1)
+    doubled *= pair.all_steps
+    area = np.sum(doubled, axis=-1)
     return ratio(area, 2 * pair.cum_all[..., -1])
 
 
@@ -89,8 +91,9 @@ def _aurc_by(pair: RankCounts, trapezoid: bool) -> Array:
 def _best_aurc(pair: RankCounts) -> Array:
     """Return the AURC of the best order, all errors last: (1/n) sum over j of j/(n - E + j)."""
     correct, wrong = pair.n_id, pair.n_ood
-    reciprocals = (_harmonic(correct + wrong) - _harmonic(correct)) * 2.0**-_FIXED
-    return ratio(wrong - correct * reciprocals, correct + wrong)
+    total = correct + wrong
+    reciprocals = (_harmonic(total, total) - _harmonic(correct, total)) * 2.0**-_FIXED
+    return ratio(wrong - correct * reciprocals, total)
 
 
 def _weighted_aurc(samples: Array, weight: Array, risk: Array) -> Array:
@@ -167,7 +170,7 @@ def augrc(counts: RankCounts) -> Array:
     """
     pair = counts.failures
     total = pair.n_id + pair.n_ood
-    doubled = np.sum(steps(pair.cum_all) * (2 * pair.cum_ood - pair.ood_steps), axis=-1)
+    doubled = np.sum(pair.all_steps * (2 * pair.cum_ood - pair.ood_steps), axis=-1)
     return ratio(doubled, 2 * total * total)
 
 
@@ -271,4 +274,4 @@ def aurc_unknown(counts: RankCounts, prevalence: float | None = None) -> Array:
     wrong = counts.id_steps - counts.failures.id_steps
     weight = of_id * counts.id_steps + of_ood * counts.ood_steps
     risk = of_id * wrong + of_ood * counts.ood_steps
-    return _weighted_aurc(steps(counts.cum_all), weight, risk)
+    return _weighted_aurc(counts.all_steps, weight, risk)

@@ -353,17 +353,6 @@ class FittedArrays(Mapping[str, Array]):
         return hash(self.key)
 
 
-def thread_count() -> int:
-    """Return how many threads to use: ``OMP_NUM_THREADS``, or the number of cores of this process.
-
-    NumPy's loops run on one core each and release the interpreter's lock.
-    """
-    setting = os.environ.get("OMP_NUM_THREADS", "")
-    if setting.isdecimal() and int(setting) > 0:
-        return int(setting)
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
 def map_in_order(function: Callable[[Job], Result], jobs: Iterable[Job], threads: int) -> list[Result]:
     """Return the result of each job, in order; results do not depend on the number of threads.
 

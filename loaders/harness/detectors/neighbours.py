@@ -9,8 +9,9 @@ import numpy as np
 from pydantic import PositiveInt
 
 from wordnet_splits.base.errors import DataError
+from wordnet_splits.base.workers import thread_count
 
-from ..data.arrays import Array, Arrays, ArrayView, Head, map_in_order, thread_count
+from ..data.arrays import Array, Arrays, ArrayView, Head, map_in_order
 from ..data.parameters import parameters
 from .registry import PAPERS, SharedScores, register
 from .softmax import energy

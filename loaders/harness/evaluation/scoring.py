@@ -11,10 +11,11 @@ import numpy as np
 
 from wordnet_splits.base.errors import DataError, SplitsError, UnusableError
 from wordnet_splits.base.untrusted import USER_CODE_ERRORS, describe_error
+from wordnet_splits.base.workers import thread_count
 from wordnet_splits.metrics.counts import to_numpy
 
 from ..data.array_checks import tied_share
-from ..data.arrays import CHUNK, NEEDS_HEAD, Array, Arrays, ArrayView, Head, map_in_order, thread_count
+from ..data.arrays import CHUNK, NEEDS_HEAD, Array, Arrays, ArrayView, Head, map_in_order
 from ..detectors import ConfiguredDetector, Detector
 from ..detectors.registry import SPLITS
 

@@ -95,6 +95,28 @@ def test_rows_sets_and_blocks_in_any_order_give_the_same_bits(seed, levels, corr
     assert {k: v.tobytes() for k, v in found.items()} == {k: v.tobytes() for k, v in expected.items()}
 
 
+@pytest.mark.parametrize("levels", [None, 6])
+@pytest.mark.parametrize("threads", [1, 3])
+def test_numba_and_threads_change_no_bit(monkeypatch, levels: int | None, threads: int) -> None:
+    """Over images (paired or not) and over clusters, for metrics with a compiled loop and for others."""
+    sets = nested(levels=levels)
+    plain = [ScoreSet(p.name, p.role, p.confidence, p.correct) for p in sets]
+    metrics = [[name] for name in sorted(resampling.PAIR_METRICS)] + [["auroc", "aurc_unknown"], None]
+    cases = [(s, m, paired) for s in (sets, plain) for m in metrics for paired in (False, True)]
+
+    def values() -> list[bytes]:
+        drawn = [bootstrap_replicates(s, m, replicates=70, seed=3, paired=paired) for s, m, paired in cases]
+        return [array.tobytes() for of_case in drawn for array in of_case.values()]
+
+    expected = values()
+    assert resampling.numba_loops() is not None
+    monkeypatch.setattr(resampling, "LARGE", 0)
+    monkeypatch.setattr(resampling, "thread_count", lambda: threads)
+    assert values() == expected
+    monkeypatch.setattr(resampling, "numba_loops", lambda: None)
+    assert values() == expected
+
+
 def test_paired_replicates_are_those_of_each_entry() -> None:
     sets = nested()
     other = [ScoreSet(p.name, p.role, -(p.confidence**2), p.correct, p.clusters) for p in sets]

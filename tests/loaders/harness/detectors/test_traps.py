@@ -19,7 +19,7 @@ import numpy as np
 import pytest
 
 import loaders.harness
-from loaders.harness.data.arrays import Array, Arrays, thread_count
+from loaders.harness.data.arrays import Array, Arrays
 from loaders.harness.detectors import (
     DETECTORS,
     detector_from_object,
@@ -39,6 +39,7 @@ from loaders.harness.evaluation.scoring import confidence, fit, shares_work
 from tests.loaders.harness.detectors.separable import head_of, images, learned, reordered, without_step
 from tests.raising import raises
 from wordnet_splits.base.errors import DataError
+from wordnet_splits.base.workers import thread_count
 from wordnet_splits.metrics import auroc
 
 BUILT_IN = list_detectors()
