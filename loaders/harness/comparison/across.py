@@ -26,7 +26,7 @@ from .draws import Label, OverDraws, entries_over, entry_means, shared_entries
 from .entries import BenchmarkResults, ResultsOrFolder, as_sequence, draws_of, without_seed
 from .rank_tests import RankTest, cliques, rank_test
 from .ranking import Scope, higher_is_better, require_same_images, scope_named
-from .side_by_side import factor_of
+from .ranking_tables import factor_of, p_text
 
 METRIC = "auroc"
 MIN_BLOCKS, MIN_ENTRIES = 2, 3
@@ -85,7 +85,7 @@ class Across(TableReport):
         factor, unit = factor_of(self.metric)
         best = _name(self.entries[0])
         pairs = {pair.b: pair for pair in self.pairs if pair.a == best}
-        p = {name: (_p_text(q.p_nemenyi), _p_text(q.p_conover_holm)) for name, q in pairs.items()}
+        p = {name: (p_text(q.p_nemenyi), p_text(q.p_conover_holm)) for name, q in pairs.items()}
         table = table_of_records(
             f"Over {self.unit}: {self.metric} on {self.on}{unit}",
             self.entries,
@@ -108,14 +108,10 @@ class Across(TableReport):
         test, best = self.test, 1 + next((last for first, last in self.cliques if not first), 0)
         return [
             f"Are all equally good? Iman and Davenport's F({test.df1}, {test.df2}) = {test.f:.2f}, "
-            f"p {_p_text(test.p)} (Friedman's chi-squared {test.chi2:.2f}, p {_p_text(test.p_chi2)}).",
+            f"p {p_text(test.p)} (Friedman's chi-squared {test.chi2:.2f}, p {p_text(test.p_chi2)}).",
             f"Nemenyi's critical difference is {test.critical_difference:.2f} mean ranks: {best} of "
             f"{len(self.entries)} may be the best.",
         ]
-
-
-def _p_text(p: float) -> str:
-    return NOTHING if np.isnan(p) else "<0.001" if p < 0.0005 else f"{p:.3f}"
 
 
 def _name(entry: OverDraws) -> str:

@@ -46,7 +46,7 @@ def compare_results(
     ] = None,
     detectors: Detectors = None,
     bootstrap: Annotated[
-        int, typer.Option(min=0, help="Replicates of the paired bootstrap over images; 0 for none.")
+        int, typer.Option(min=0, help="Replicates of the paired bootstrap; 0 for none.")
     ] = side_by_side.REPLICATES,
     seed_boot: Annotated[int, typer.Option("--seed-boot", help="Seed of the bootstrap.")] = 0,
     baseline: Annotated[
@@ -91,13 +91,13 @@ def compare_results(
             results, detectors=labels, metric=metric, on=on or "pooled", over=level, cut=cut
         )
         return print_report(found, json=json)
-    if level != "images":
-        raise SplitsError("classes and subtrees are compared with --across", where="--over")
     comparison = compare(
         results,
         metric=metric,
         on=on,
         detectors=split_labels(detectors),
+        over=level,
+        cut=cut,
         bootstrap=bootstrap,
         seed=seed_boot,
         baseline=baseline,

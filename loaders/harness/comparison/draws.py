@@ -10,14 +10,14 @@ import numpy as np
 from scipy.stats import rankdata
 
 from wordnet_splits.base.errors import DataError
-from wordnet_splits.metrics import interval, kendall_tau, spread
+from wordnet_splits.metrics import kendall_tau, spread
 
 from ..data.arrays import Array
 from ..detectors.registry import find_spec
 from ..results.metric_rows import FULL_SPECTRUM, MEAN, UNKNOWN_ROLES
 from ..results.tables import layout_of, published_rows
 from .entries import BenchmarkResults, without_seed
-from .ranking import Ranked, Ranking, Scope, higher_is_better
+from .ranking import Ranked, Ranking, Scope, higher_is_better, interval_over
 
 Label = tuple[str, str]
 
@@ -175,7 +175,7 @@ def improvements(ranking: Ranking, baseline: str = BASELINE, *, level: float = 0
         if ranking.replicates is not None:
             values, base_values = ranking.replicates[n], ranking.replicates[index]
             percents = factor * (values - base_values) / np.where(base_values == 0, np.nan, base_values)
-            _, lo, hi = interval(percent, percents, level=level)
+            lo, hi = interval_over(percent, percents, ranking.design, level=level)
         rows.append(Improvement(entry.model, entry.detector, over, percent, lo, hi))
     return rows
 

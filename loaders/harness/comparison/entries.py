@@ -17,10 +17,12 @@ from typing import Final
 import numpy as np
 
 from wordnet_splits.base.errors import DataError, UnknownNameError
+from wordnet_splits.benchmark.clusters import Level
 from wordnet_splits.benchmark.manifest import Manifest
 from wordnet_splits.benchmark.resolve import load_manifest
 from wordnet_splits.metrics import ScoreSet
 
+from ..results.clusters import ImageClusters, image_clusters
 from ..results.metadata import FINGERPRINT_SUBJECTS
 from ..results.results import Results
 from ..results.scores import (
@@ -53,11 +55,13 @@ class NamedResults:
     Attributes
     ----------
     labels : model -> its name in the comparison.
+    clusters : the classes or subtrees of the images, to draw instead of images; or None.
     """
 
     results: ResultTables
     name: str
     labels: Mapping[str, str] = field(default_factory=dict)
+    clusters: ImageClusters | None = None
 
     @classmethod
     def from_results(cls, results: ResultsOrFolder, index: int = 0) -> NamedResults:
@@ -97,7 +101,7 @@ class NamedResults:
     @cached_property
     def _images(self) -> ImagesBySet:
         self.results.require_scores("an interval or a plot")
-        return ImagesBySet(self.results.scores)
+        return ImagesBySet(self.results.scores, None if self.clusters is None else self.clusters.codes)
 
     def image_digest(self, group: str) -> str | None:
         """Return a digest of the images of a group; without scores, their number; None without the group."""
@@ -181,6 +185,27 @@ class BenchmarkResults:
             of_model += [run for run in entry.runs if run not in of_model]
         entries = (Entry(self.benchmark, model, MODEL, tuple(of_model)) for model, of_model in runs.items())
         return replace(self, entries=tuple(entries))
+
+    def over(self, level: Level, cut: int | None = None) -> BenchmarkResults:
+        """Return the draw with the classes or subtrees of its images (`image_clusters`), to draw these.
+
+        Raises
+        ------
+        DataError : results without scores, or on another version of the benchmark; no hierarchy for subtrees.
+        """
+        if level == "images":
+            return self
+        manifest = self.manifest() if level == "subtrees" else None
+        clustered = {}
+        for held in self.results:
+            held.results.require_scores(f"a comparison over {level}")
+            clusters = image_clusters(held.results.scores, manifest, level, cut=cut)
+            clustered[id(held)] = replace(held, clusters=clusters)
+        entries = (
+            replace(entry, runs=tuple((clustered[id(held)], number) for held, number in entry.runs))
+            for entry in self.entries
+        )
+        return replace(self, results=tuple(clustered.values()), entries=tuple(entries))
 
     def manifest(self) -> Manifest:
         """Return the benchmark's manifest, for the names and synsets of its classes."""

@@ -17,7 +17,6 @@ import numpy as np
 from scipy.stats import chi2, f, studentized_range, t
 
 from ..data.arrays import Array
-from .ranking import holm
 
 
 @dataclass(frozen=True)
@@ -79,6 +78,16 @@ def rank_test(ranks: Array, *, level: float = 0.95) -> tuple[RankTest, Array, Ar
     difference = float(studentized_range.ppf(level, k, math.inf)) * unit
     p_chi2 = float(chi2.sf(statistic, df1))
     return RankTest(ratio, df1, df2, p, statistic, p_chi2, difference), nemenyi, conover
+
+
+def holm(values: Sequence[float]) -> list[float]:
+    """Return p values corrected for their number (Holm 1979), in the order given."""
+    adjusted = [0.0] * len(values)
+    highest = 0.0
+    for rank, n in enumerate(sorted(range(len(values)), key=lambda n: values[n])):
+        highest = max(highest, min(1.0, (len(values) - rank) * values[n]))
+        adjusted[n] = highest
+    return adjusted
 
 
 def cliques(means: Sequence[float], critical_difference: float) -> list[tuple[int, int]]:

@@ -1,33 +1,36 @@
 """Mean and spread over runs, ranks with their intervals, and paired bootstrap significance.
 
-Intervals are over the test images: each replicate draws the same images for every entry, values are averaged
-over an entry's runs, and the entries of a replicate are ranked. The networks are fixed; how much another
-training run would change is the spread over runs.
+Intervals are over the test images, or over OOD classes or their subtrees: each replicate draws the same for
+every entry, and values are averaged over an entry's runs. The networks are fixed; how much another training
+run would change is the spread over runs.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from itertools import combinations
+from dataclasses import dataclass
 
 import numpy as np
 from scipy.stats import rankdata
 
 from wordnet_splits.base.errors import DataError, UnknownNameError, unknown
+from wordnet_splits.benchmark.clusters import Level
 from wordnet_splits.metrics import (
-    ScoreSet,
-    bootstrap_replicates,
+    ClusterDesign,
+    cluster_interval,
     get_metric,
     interval,
+    paired_replicates,
     pool,
     spread,
 )
 
 from ..data.arrays import Array
+from ..results.clusters import ImageClusters
 from ..results.metric_rows import FULL_SPECTRUM, MEAN, POOLED, UNKNOWN_ROLES
 from ..results.tables import ResultSets
 from .entries import BenchmarkResults, Entry
+from .significance import pair_tests
 
 
 @dataclass(frozen=True)
@@ -67,13 +70,16 @@ def list_scopes(sets: ResultSets) -> list[Scope]:
     return scopes + [Scope(group, group, role, ((group,),)) for group, role in sets.roles.items()]
 
 
-def entry_replicates(entry: Entry, metric: str, scope: Scope, *, replicates: int, seed: int) -> Array | None:
-    """Return (replicates,) values of a metric, means over the entry's runs.
+def entry_replicates(
+    entries: Sequence[Entry], metric: str, scope: Scope, *, replicates: int, seed: int
+) -> tuple[Array, ClusterDesign | None] | None:
+    """Return (entries, replicates) values of a metric, means over each entry's runs, and what was drawn.
+
+    A replicate draws the same images for every entry, or classes or subtrees if the images have clusters;
+    without clusters, the design is None.
 
     Return None if ``replicates`` is 0, for values other than metrics, and for a user's metric that is not
     installed.
-
-    The images of replicate r are the same for every entry that was scored on the same images.
     """
     standard = metric.removesuffix(FULL_SPECTRUM)
     try:
@@ -82,34 +88,44 @@ def entry_replicates(entry: Entry, metric: str, scope: Scope, *, replicates: int
         return None
     if not replicates:
         return None
-    id_roles = _id_roles(metric)
-    values = []
-    observed = []
-    for run in entry.scored():
-        id_sets = [score_set for score_set in run.values() if score_set.role in id_roles]
-        for groups in scope.pools:
-            sets: Sequence[ScoreSet] = [*id_sets, *(run[group] for group in groups)]
-            if definition.origin:
-                observed.append(definition.kernel(pool(sets, full_spectrum=standard != metric)))
-            values.append(
-                bootstrap_replicates(
-                    sets,
-                    [standard],
-                    replicates=replicates,
-                    seed=seed,
-                    full_spectrum=standard != metric,
-                    paired=True,
-                )[standard]
-            )
-    stored = entry.values(metric, scope.group, scope.role)
-    if observed and not np.isclose(np.mean(observed), np.mean(stored), equal_nan=True):
-        raise DataError(
-            f"{standard} had another definition when these results were computed: {np.mean(stored):.6g}, "
-            f"now {np.mean(observed):.6g}",
-            where=" ".join(entry.label),
-            hint="evaluate again, or `recompute` the results",
+    id_roles, full_spectrum = _id_roles(metric), standard != metric
+    runs = [(number, run) for number, entry in enumerate(entries) for run in entry.scored()]
+    owners = np.array([number for number, _ in runs])
+    values = np.zeros((len(entries), replicates))
+    observed = np.zeros(len(entries))
+    pools = []
+    for groups in scope.pools:
+        sets = [
+            [*(part for part in run.values() if part.role in id_roles), *(run[group] for group in groups)]
+            for _, run in runs
+        ]
+        drawn = paired_replicates(
+            sets, standard, replicates=replicates, seed=seed, full_spectrum=full_spectrum
         )
-    return np.asarray(np.mean(values, axis=0))
+        pools.append([part for part in sets[0] if not part.is_id])
+        for number in range(len(entries)):
+            values[number] += drawn[owners == number].mean(axis=0) / len(scope.pools)
+        if definition.origin:
+            of_runs = [float(definition.kernel(pool(part, full_spectrum=full_spectrum))) for part in sets]
+            for number in range(len(entries)):
+                observed[number] += np.mean(np.array(of_runs)[owners == number]) / len(scope.pools)
+    if definition.origin:
+        _require_same_definition(entries, metric, scope, observed)
+    clustered = any(part.clusters is not None for sets in pools for part in sets)
+    return values, ClusterDesign.from_pools(pools) if clustered else None
+
+
+def _require_same_definition(entries: Sequence[Entry], metric: str, scope: Scope, observed: Array) -> None:
+    """Raise DataError if the stored values of a user's metric differ from those ``observed`` now."""
+    for entry, now in zip(entries, observed, strict=True):
+        stored = np.mean(entry.values(metric, scope.group, scope.role))
+        if not np.isclose(now, stored, equal_nan=True):
+            raise DataError(
+                f"{metric} had another definition when these results were computed: {stored:.6g}, "
+                f"now {now:.6g}",
+                where=" ".join(entry.label),
+                hint="evaluate again, or `recompute` the results",
+            )
 
 
 def _id_roles(metric: str) -> tuple[str, ...]:
@@ -123,11 +139,11 @@ class Ranked:
     Attributes
     ----------
     n, mean, sd : over runs.
-    lo, hi : over images; None without bootstrap.
+    lo, hi : over images, classes or subtrees; None without bootstrap.
     rank : 1 is best, equal means share the mean of their ranks.
-    rank_lo, rank_hi : its interval.
+    rank_lo, rank_hi : its interval, simultaneous for all entries. The best may be any entry with rank_lo 1.
     behind : difference to the best entry.
-    p : of being as good as the best, two-sided.
+    p, p_adjusted : of being as good as the best, two-sided; corrected for all pairs. None if unknown.
     """
 
     model: str
@@ -142,19 +158,28 @@ class Ranked:
     rank_hi: float | None
     behind: float
     p: float | None
+    p_adjusted: float | None
+
+    @property
+    def name(self) -> str:
+        """Model and detector, as in pairs."""
+        return f"{self.model} {self.detector}"
 
 
 @dataclass(frozen=True)
 class Pair:
-    """Two entries: how much better the first is, its interval, p, and p corrected for all pairs (Holm)."""
+    """Two entries: how much better the first is, and the tests of that (`significance.PairTests`)."""
 
     a: str
     b: str
     better: float
-    lo: float
-    hi: float
-    p: float
-    p_holm: float
+    lo: float | None
+    hi: float | None
+    p: float | None
+    p_adjusted: float | None
+    above: float | None
+    above_lo: float | None
+    above_hi: float | None
 
 
 @dataclass(frozen=True)
@@ -165,6 +190,10 @@ class Ranking:
     ----------
     replicates : (entries, replicates) values in that order; None without bootstrap.
     shifted : the covariate-shifted sets that the metric counts as ID, none unless it is full-spectrum.
+    level : of the intervals; pairs differ if their adjusted p is at most 1 - level.
+    groups : the OOD sets.
+    clusters, design : the classes or subtrees that were drawn, None for images.
+    undefined : replicates that pairs leave out, since an entry has no value in them.
     """
 
     benchmark: str
@@ -175,6 +204,16 @@ class Ranking:
     pairs: tuple[Pair, ...]
     replicates: Array | None
     shifted: tuple[str, ...] = ()
+    level: float = 0.95
+    groups: tuple[str, ...] = ()
+    clusters: ImageClusters | None = None
+    design: ClusterDesign | None = None
+    undefined: int = 0
+
+    @property
+    def over(self) -> Level:
+        """What was drawn: images, classes or subtrees."""
+        return "images" if self.clusters is None else self.clusters.over
 
 
 def higher_is_better(metric: str, draw: BenchmarkResults) -> bool:
@@ -188,36 +227,64 @@ def higher_is_better(metric: str, draw: BenchmarkResults) -> bool:
 def rank_entries(
     draw: BenchmarkResults, metric: str, scope: Scope, *, replicates: int, seed: int = 0, level: float = 0.95
 ) -> Ranking:
-    """Rank the entries of a draw by a metric."""
+    """Rank the entries of a draw by a metric, over images or the clusters that the draw has.
+
+    Raises
+    ------
+    DataError : the entries lack the metric or are on different images; over clusters, the metric has no
+        replicates, or the scope has no OOD set.
+    """
     higher = higher_is_better(metric, draw)
     sign = 1 if higher else -1
     values = [_values(entry, metric, scope) for entry in draw.entries]
     require_same_images(draw, metric, scope)
-    by_entry = [
-        entry_replicates(entry, metric, scope, replicates=replicates, seed=seed) for entry in draw.entries
-    ]
-    drawn = [entry for entry in by_entry if entry is not None]
-    table = sign * np.array(drawn) if len(drawn) == len(by_entry) else None
+    clusters = draw.results[0].clusters
+    groups = tuple(dict.fromkeys(group for pool in scope.pools for group in pool))
+    if clusters is not None and not {*groups} & clusters.counts.keys():
+        hint = f"give --on another set, or --over images instead of {clusters.over}"
+        raise DataError(f"no OOD classes are part of {metric} on {scope.name}", where="--over", hint=hint)
+    found = entry_replicates(draw.entries, metric, scope, replicates=replicates, seed=seed)
+    if found is None and clusters is not None:
+        raise DataError(f"{metric} has no intervals over {clusters.over}", where="--over")
+    drawn, design = found or (None, None)
+    if design is not None and not design.clusters:
+        drawn = None
     means = np.array([np.mean(of_runs) for of_runs in values])
     ranks = rankdata(-sign * means)
     order = sorted(range(len(means)), key=lambda n: (ranks[n], n))
-    rank_table = None if table is None else rankdata(-np.nan_to_num(table, nan=-np.inf), axis=0)
-    best = order[0]
+    labels = [" ".join(draw.entries[n].label) for n in order]
+    drawn = None if drawn is None else drawn[order]
+    pairs, bounds, undefined = _pairs(labels, sign * means[order], drawn, sign, design, level)
+    behind_best = {pair.b: pair for pair in pairs if pair.a == labels[0]}
+    is_share = drawn is not None and get_metric(metric.removesuffix(FULL_SPECTRUM)).is_share
     ranked = []
-    for n in order:
+    for place, n in enumerate(order):
         runs = spread(values[n])
-        lo = hi = rank_lo = rank_hi = p = None
-        if table is not None and rank_table is not None:
-            _, lo, hi = interval(float(means[n]), sign * table[n], level=level)
-            _, rank_lo, rank_hi = interval(ranks[n], rank_table[n], level=level)
-            p = None if n == best else two_sided_p(table[best] - table[n])
-        behind = float(sign * (means[best] - means[n]))
-        label = draw.entries[n].label
+        lo = hi = rank_lo = rank_hi = None
+        if drawn is not None:
+            lo, hi = interval_over(float(means[n]), drawn[place], design, level=level, clip=is_share)
+            rank_lo, rank_hi = map(float, bounds[place])
+        rank, behind = float(ranks[n]), float(sign * (means[order[0]] - means[n]))
+        to_best = behind_best.get(labels[place])
+        p, adjusted = (None, None) if to_best is None else (to_best.p, to_best.p_adjusted)
+        model, detector = draw.entries[n].label
         ranked.append(
-            Ranked(*label, runs.n, runs.mean, runs.sd, lo, hi, float(ranks[n]), rank_lo, rank_hi, behind, p)
+            Ranked(
+                model,
+                detector,
+                runs.n,
+                runs.mean,
+                runs.sd,
+                lo,
+                hi,
+                rank,
+                rank_lo,
+                rank_hi,
+                behind,
+                p,
+                adjusted,
+            )
         )
-    pairs = [] if table is None else _pairs(draw.entries, sign * means, table, order, level)
-    ordered = None if table is None else np.asarray(sign * table[order])
     return Ranking(
         draw.benchmark,
         metric,
@@ -225,9 +292,29 @@ def rank_entries(
         higher,
         tuple(ranked),
         tuple(pairs),
-        ordered,
+        drawn,
         _shifted(draw, metric),
+        level,
+        groups,
+        clusters,
+        design,
+        undefined,
     )
+
+
+def interval_over(
+    value: float, replicates: Array, design: ClusterDesign | None, *, level: float, clip: bool = False
+) -> tuple[float | None, float | None]:
+    """Return the percentile interval over images, or of `cluster_interval` over clusters; None if unknown."""
+    if design is None:
+        _, lo, hi = interval(value, replicates, level=level)
+    else:
+        _, lo, hi = cluster_interval(value, replicates, design, level=level, clip=clip)
+    return _known(lo), _known(hi)
+
+
+def _known(value: float) -> float | None:
+    return None if np.isnan(value) else float(value)
 
 
 def require_same_images(draw: BenchmarkResults, metric: str, scope: Scope) -> None:
@@ -243,26 +330,6 @@ def _shifted(draw: BenchmarkResults, metric: str) -> tuple[str, ...]:
     return draw.shifted_sets if metric.endswith(FULL_SPECTRUM) else ()
 
 
-def two_sided_p(differences: Array) -> float:
-    """Return the two-sided p of no difference: twice the smaller share of replicates on either side of 0.
-
-    A replicate at 0 counts on both sides. The observed sample is an additional replicate, so p is never 0.
-    """
-    finite = differences[~np.isnan(differences)]
-    smaller = min(np.count_nonzero(finite <= 0), np.count_nonzero(finite >= 0))
-    return float(min(1.0, 2 * (smaller + 1) / (len(finite) + 1)))
-
-
-def holm(values: Sequence[float]) -> list[float]:
-    """Return p values corrected for their number (Holm 1979), in the order given."""
-    adjusted = [0.0] * len(values)
-    highest = 0.0
-    for rank, n in enumerate(sorted(range(len(values)), key=lambda n: values[n])):
-        highest = max(highest, min(1.0, (len(values) - rank) * values[n]))
-        adjusted[n] = highest
-    return adjusted
-
-
 def _values(entry: Entry, metric: str, scope: Scope) -> list[float]:
     values = entry.values(metric, scope.group, scope.role)
     if len(values) != len(entry.runs) or np.isnan(values).any():
@@ -275,14 +342,27 @@ def _values(entry: Entry, metric: str, scope: Scope) -> list[float]:
 
 
 def _pairs(
-    entries: Sequence[Entry], means: Array, table: Array, order: Sequence[int], level: float
-) -> list[Pair]:
+    names: Sequence[str],
+    values: Array,
+    replicates: Array | None,
+    sign: int,
+    design: ClusterDesign | None,
+    level: float,
+) -> tuple[list[Pair], Array, int]:
+    """Return all pairs of entries, their bounds of ranks, and the number of undefined replicates.
+
+    Parameters
+    ----------
+    values : (entries,), best first; higher is better, as of ``sign`` times the ``replicates``.
+    """
+    if replicates is None:
+        return [], np.empty((len(names), 2)), 0
+    table = sign * replicates
+    tests = pair_tests(values, table, design, level=level)
     pairs = []
-    for a, b in combinations(order, 2):
-        difference = table[a] - table[b]
-        better = interval(float(means[a] - means[b]), difference, level=level)
-        p = two_sided_p(difference)
-        first, second = (" ".join(entries[n].label) for n in (a, b))
-        pairs.append(Pair(first, second, better.value, better.lo, better.hi, p, p))
-    corrected = holm([pair.p for pair in pairs])
-    return [replace(pair, p_holm=p) for pair, p in zip(pairs, corrected, strict=True)]
+    columns = (tests.p, tests.p_adjusted, tests.above, tests.above_lo, tests.above_hi)
+    for n, (a, b) in enumerate(tests.pairs):
+        better = float(values[a] - values[b])
+        lo, hi = interval_over(better, table[a] - table[b], design, level=level)
+        pairs.append(Pair(names[a], names[b], better, lo, hi, *(_known(column[n]) for column in columns)))
+    return pairs, tests.rank_bounds(values, 1 - level), tests.undefined

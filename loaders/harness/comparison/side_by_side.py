@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
-from itertools import pairwise
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from wordnet_splits.base.errors import DataError
 from wordnet_splits.base.tabular import to_json
+from wordnet_splits.benchmark.clusters import Level
 from wordnet_splits.metrics.registry import CALIBRATION, GAMMAS
 from wordnet_splits.metrics.robustness import CV, Formula, get_formula
 
+from ..results.clusters import check_level
 from ..results.sentences import sweep_summary
-from ..results.table import NOTHING, Table, TableReport, interval_text, number_text, table_of_records
+from ..results.table import Table, TableReport, interval_text, number_text, table_of_records
 from ..results.tables import ResultSets, layout_of
 from .draws import (
     BASELINE,
@@ -30,123 +31,10 @@ from .draws import (
 from .entries import BenchmarkResults, ResultsOrFolder, as_sequence, draws_of, without_seed
 from .flattery import ChoiceFlattery, draw_flattery, flattery_table
 from .ranking import Ranking, Scope, list_scopes, rank_entries, scope_named
+from .ranking_tables import agreement_table, draw_tables, ranking_tables
 from .robustness import DEFAULT, robustness_notes, robustness_tables
 
-MEAN_COLUMN = 3
-"""The column of the means in the table of a ranking."""
-PAIRED_RULE = "Bold: the best, and values whose paired difference to it has an interval that includes 0"
-
-
-def factor_of(metric: str) -> tuple[float, str]:
-    """Return the factor that a metric is printed with, and its text for titles."""
-    return (1000, " x 1000") if "aurc" in metric or "augrc" in metric else (100, ", in %")
-
-
-def ranking_tables(ranking: Ranking) -> list[Table]:
-    """Return the ranking and the differences of neighbours in it."""
-    factor, unit = factor_of(ranking.metric)
-    better = "higher" if ranking.higher_is_better else "lower"
-    counted = f" ({', '.join(ranking.shifted)} count as ID)" if ranking.shifted else ""
-    table = table_of_records(
-        f"{ranking.benchmark}: {ranking.metric} on {ranking.on}{counted}{unit}, {better} is better",
-        ranking.entries,
-        {
-            "model": lambda entry: entry.model,
-            "detector": lambda entry: entry.detector,
-            "runs": lambda entry: str(entry.n),
-            "mean": lambda entry: number_text(entry.mean, factor),
-            "sd": lambda entry: number_text(entry.sd, factor),
-            "interval": lambda entry: interval_text(entry.lo, entry.hi, factor),
-            "rank": lambda entry: f"{entry.rank:g}",
-            "ranks": lambda entry: interval_text(entry.rank_lo, entry.rank_hi, digits=0),
-            "behind best": lambda entry: number_text(entry.behind, factor),
-            "p": lambda entry: _p_text(entry.p),
-        },
-    )
-    if len(ranking.entries) == 1:
-        return [table]
-    if not ranking.pairs:
-        best = [row for row, entry in enumerate(ranking.entries) if not entry.behind]
-        bold = frozenset((row, MEAN_COLUMN) for row in best)
-        return [replace(table, bold=bold, bold_rule="Bold: the best; no intervals were computed")]
-    first = f"{ranking.entries[0].model} {ranking.entries[0].detector}"
-    behind = {pair.b: pair.lo for pair in ranking.pairs if pair.a == first}
-    as_good = [
-        row
-        for row, entry in enumerate(ranking.entries)
-        if not row or behind[f"{entry.model} {entry.detector}"] <= 0
-    ]
-    table = replace(table, bold=frozenset((row, MEAN_COLUMN) for row in as_good), bold_rule=PAIRED_RULE)
-    return [table, _neighbours_table(ranking, factor, unit)]
-
-
-def _neighbours_table(ranking: Ranking, factor: float, unit: str) -> Table:
-    """Return each entry against the next of the ranking; its rows hold all pairs."""
-    names = [f"{entry.model} {entry.detector}" for entry in ranking.entries]
-    pairs = {(pair.a, pair.b): pair for pair in ranking.pairs}
-    replicates = 0 if ranking.replicates is None else ranking.replicates.shape[1]
-    table = table_of_records(
-        f"Gap to the next{unit}",
-        [pairs[neighbours] for neighbours in pairwise(names)],
-        {
-            "": lambda pair: pair.a,
-            "than": lambda pair: pair.b,
-            "better": lambda pair: number_text(pair.better, factor),
-            "interval": lambda pair: interval_text(pair.lo, pair.hi, factor),
-            "p": lambda pair: _p_text(pair.p),
-            "p (Holm)": lambda pair: _p_text(pair.p_holm),
-        },
-        [
-            f"p: paired bootstrap over the test images, {replicates:,} replicates, two-sided, at least "
-            f"{2 / (replicates + 1):.3g}; Holm's correction is for all {len(ranking.pairs):,} pairs."
-        ],
-    )
-    return replace(table, rows=tuple(asdict(pair) for pair in ranking.pairs))
-
-
-def draw_tables(draws: DrawComparison) -> list[Table]:
-    """Return ranks over draws, and Kendall's tau of every pair of draws."""
-    factor, unit = factor_of(draws.metric)
-    taus = [agreement.tau for agreement in draws.agreements]
-    mean, least = sum(taus) / len(taus), min(taus)
-    notes = [f"Kendall's tau over {len(taus)} pairs of draws: mean {mean:.3f}, least {least:.3f}."]
-    if draws.left_out:
-        notes.append(f"Not in every draw, left out: {', '.join(draws.left_out)}.")
-    over_draws = table_of_records(
-        f"Over {len(draws.draws)} draws: {draws.metric} on {draws.on}{unit}",
-        draws.entries,
-        {
-            "model": lambda entry: entry.model,
-            "detector": lambda entry: entry.detector,
-            "mean": lambda entry: number_text(entry.mean, factor),
-            "sd": lambda entry: number_text(entry.sd, factor),
-            "mean rank": lambda entry: f"{entry.mean_rank:.2f}",
-            "ranks": lambda entry: f"{entry.best_rank:g} to {entry.worst_rank:g}",
-        },
-        notes,
-    )
-    return [over_draws, agreement_table(draws.agreements)]
-
-
-def agreement_table(agreements: Sequence[Agreement]) -> Table:
-    """Return Kendall's tau of pairs of orderings."""
-    return table_of_records(
-        "Kendall's tau: 1 the same order, -1 the reverse",
-        agreements,
-        {
-            "model": lambda agreement: agreement.a,
-            "against": lambda agreement: agreement.b,
-            "entries": lambda agreement: str(agreement.n),
-            "tau": lambda agreement: f"{agreement.tau:.3f}",
-        },
-    )
-
-
-def _p_text(value: float | None) -> str:
-    return NOTHING if value is None else f"{value:.3f}"
-
-
-REPLICATES = 200
+REPLICATES = 1000
 ID_METRIC = "aurc"
 """Metric of the ranking if the results have only ID sets."""
 
@@ -164,6 +52,7 @@ class Comparison(TableReport):
     sweeps : the values that sweeps chose.
     notes : sentences on differences between the results.
     flattery : how much the choice of a detector's parameters on the test classes flatters, if asked.
+    over, cut : what intervals, ranks and p are over.
     """
 
     benchmark: str
@@ -178,11 +67,19 @@ class Comparison(TableReport):
     sweeps: tuple[Table, ...]
     notes: tuple[str, ...]
     flattery: tuple[ChoiceFlattery, ...] = ()
+    over: Level = "images"
+    cut: int | None = None
 
     def rows(self) -> Sequence[Mapping[str, Any]]:
         """Return the entries of every ranking, best first."""
         return [
-            {"benchmark": ranking.benchmark, "metric": self.metric, "on": self.on, **asdict(entry)}
+            {
+                "benchmark": ranking.benchmark,
+                "metric": self.metric,
+                "on": self.on,
+                "over": ranking.over,
+                **asdict(entry),
+            }
             for ranking in self.rankings
             for entry in ranking.entries
         ]
@@ -226,6 +123,7 @@ class Comparison(TableReport):
             "benchmark": self.benchmark,
             "metric": self.metric,
             "on": self.on,
+            "over": self.over,
             "ranking": self.rows(),
             "pairs": [{"benchmark": r.benchmark, **asdict(pair)} for r in self.rankings for pair in r.pairs],
             "draws": self.draws,
@@ -249,7 +147,10 @@ class ComparisonOptions:
     metric, on : the metric to rank by, and its set: ``pooled``, ``id``, ``near``, ``far`` (means over sets)
         or a set; by default the primary metric of the benchmark's paper. By calibration and by the gammas,
         models are ranked, without intervals.
-    bootstrap, seed, level : of the paired bootstrap over images; 0 replicates for none.
+    over, cut : what intervals, ranks and p are over: ``images``, ``classes`` or ``subtrees`` of the OOD sets;
+        ``cut`` edges from a set's least common subsumer to its subtrees (`class_clusters`). Entries without
+        scores can only be compared without a bootstrap.
+    bootstrap, seed, level : of the paired bootstrap over these; 0 replicates for none.
     baseline : the detector, or "MODEL DETECTOR", that improvement is measured from; by default the
         best MCP of all models, for Kim's pooled AURC alone.
     robustness : numbers of Abdelzad's tables (2 to 10) to rebuild over the models; by default those that
@@ -261,6 +162,8 @@ class ComparisonOptions:
 
     metric: str | None = None
     on: str | None = None
+    over: str = "images"
+    cut: int | None = None
     bootstrap: int = REPLICATES
     seed: int = 0
     level: float = 0.95
@@ -295,6 +198,10 @@ def compare(
 def compare_draws_of(draws: Sequence[BenchmarkResults], options: ComparisonOptions) -> Comparison:
     """Compare results as `compare` does, after they were read (`entries.draws_of`)."""
     get_formula(options.formula)  # refuses an unknown name, whatever the models
+    over = check_level(options.over, options.cut, options.bootstrap)
+    if options.bootstrap == 1:
+        raise DataError("p needs at least 2 bootstrap replicates, got 1", where="--bootstrap")
+    draws = [draw.over(over, options.cut) for draw in draws]
     metric, scope = _metric_and_scope(draws, options.metric, options.on)
     replicates, seed, level = options.bootstrap, options.seed, options.level
     baseline, robustness = options.baseline, options.robustness
@@ -338,6 +245,8 @@ def compare_draws_of(draws: Sequence[BenchmarkResults], options: ComparisonOptio
             for draw in (() if options.flattery is None else draws)
             for row in draw_flattery(draw, options.flattery or "", scope)
         ),
+        over,
+        options.cut,
     )
 
 

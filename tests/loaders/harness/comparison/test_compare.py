@@ -12,22 +12,25 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy.stats import kendalltau, rankdata
+from scipy.stats import kendalltau, nct, norm, rankdata
+from scipy.stats import t as student
 from sklearn.metrics import roc_auc_score
 
 from loaders.harness import compare, evaluate_arrays
 from loaders.harness.comparison.entries import draws_of
-from loaders.harness.comparison.ranking import holm, two_sided_p
+from loaders.harness.comparison.rank_tests import holm
 from loaders.harness.evaluation.run_evaluation import evaluate_runs
 from loaders.harness.report.plots import plot_data
 from loaders.harness.results.metric_rows import MEAN, POOLED
 from loaders.harness.results.results import Results
+from loaders.harness.results.table import tables_as_text
 from loaders.harness.results.tables import tables
 from tests.loaders.harness.evaluation.fake_runs import fake_manifest, fake_run
 from tests.loaders.harness.long_tables import long_scores
 from tests.raising import raises
 from wordnet_splits.base.errors import DataError, UnknownNameError
-from wordnet_splits.metrics import bootstrap_indices
+from wordnet_splits.metrics import ScoreSet, bootstrap_indices
+from wordnet_splits.metrics.draws import SetDraws
 
 SETS = [
     ("cifar-40", "id", "test", 80),
@@ -87,14 +90,14 @@ def test_intervals_and_p_are_of_the_same_images_for_every_detector() -> None:
     for row in found.rows():
         values = drawn[row["detector"]]
         assert (row["lo"], row["hi"]) == pytest.approx(tuple(np.quantile(values, (0.025, 0.975))))
-        other = drawn["mcp" if row["detector"] == "mls" else "mls"]
-        ranks = np.where(values > other, 1, np.where(values < other, 2, 1.5))
-        assert (row["rank_lo"], row["rank_hi"]) == pytest.approx(tuple(np.quantile(ranks, (0.025, 0.975))))
     best, other = (row["detector"] for row in found.rows())
     (pair,) = found.rankings[0].pairs
     difference = drawn[best] - drawn[other]
-    assert pair.p == min(1, 2 * (min((difference <= 0).sum(), (difference >= 0).sum()) + 1) / 41)
-    assert found.rows()[1]["p"] == pair.p
+    error = np.std(difference, ddof=1)
+    assert pair.p == pytest.approx(2 * norm.sf(pair.better / error))
+    beyond = np.abs(difference - difference.mean()) >= pair.better
+    assert pair.p_adjusted == (1 + beyond.sum()) / 41
+    assert (found.rows()[1]["p"], found.rows()[1]["p_adjusted"]) == (pair.p, pair.p_adjusted)
 
 
 def test_two_names_of_one_ranking_cannot_be_told_apart() -> None:
@@ -103,10 +106,101 @@ def test_two_names_of_one_ranking_cannot_be_told_apart() -> None:
     scores = held.scores.to_pandas()
     for run in (0, 1):
         scores[f"energy/{run}"] = 2 * scores[f"mls/{run}"]
-    alike = replace(held, scores=pa.Table.from_pandas(scores, schema=held.scores.schema))
+    rows = held.results.to_pandas()
+    rows.loc[rows.detector == "energy", "value"] = rows.value[rows.detector == "mls"].to_numpy()
+    tables = {"scores": scores, "results": rows}
+    schemas = {name: getattr(held, name).schema for name in tables}
+    alike = replace(held, **{n: pa.Table.from_pandas(t, schema=schemas[n]) for n, t in tables.items()})
     found = compare(alike, metric="auroc", on="near", bootstrap=30)
     (pair,) = found.rankings[0].pairs
-    assert (pair.lo, pair.hi, pair.p) == (0, 0, 1)
+    assert (pair.lo, pair.hi, pair.p, pair.p_adjusted, pair.above) == (0, 0, 1, 1, None)
+
+
+def test_over_classes_the_images_of_drawn_classes_count_together() -> None:
+    """Rebuilt from the draws of classes, image by image, with scikit-learn's weighted AUROC."""
+    held = results(detectors="mcp,mls", seeds=(0,))
+    found = compare(held, metric="auroc", on="svhn", over="classes", bootstrap=50, seed=2)
+    scores = held.scores.to_pandas().sort_values("image_id")
+    inside, outside = (scores[scores.group == group] for group in ("cifar-40", "svhn"))
+    codes = np.unique(outside.class_id, return_inverse=True)[1]
+    parts = [
+        ScoreSet("cifar-40", "id", inside["mcp/0"].to_numpy(), None, inside.label.to_numpy()),
+        ScoreSet("svhn", "far", outside["mcp/0"].to_numpy(), None, codes),
+    ]
+    weights = np.concatenate([SetDraws.from_set(part, 50, 2).weights(range(50)) for part in parts])
+    ranking = found.rankings[0]
+    for row, drawn in zip(ranking.entries, ranking.replicates, strict=True):
+        confidence = np.concatenate([part[f"{row.detector}/0"] for part in (inside, outside)])
+        is_id = np.arange(len(confidence)) < len(inside)
+        by_hand = [roc_auc_score(is_id, confidence, sample_weight=column) for column in weights.T]
+        assert drawn == pytest.approx(by_hand)
+        half = student.ppf(0.975, 3) * np.sqrt(4 / 3) * np.std(by_hand, ddof=1)
+        assert (row.lo, row.hi) == pytest.approx((max(row.mean - half, 0), min(row.mean + half, 1)))
+    (pair,) = ranking.pairs
+    t = pair.better / np.sqrt(4 / 3) / np.std(ranking.replicates[0] - ranking.replicates[1], ddof=1)
+    assert pair.p == pytest.approx(2 * student.sf(t, 3))
+    assert pair.above == pytest.approx(norm.cdf(t))
+    assert nct.cdf(t, 3, norm.ppf([pair.above_lo, pair.above_hi])) == pytest.approx([0.975, 0.025], rel=1e-4)
+    assert (ranking.over, ranking.clusters.counts["svhn"]) == ("classes", 4)
+
+
+REAL = Path(__file__).resolve().parents[4] / "manifests" / "results"
+
+
+def test_fewer_pairs_differ_over_classes_and_subtrees_than_over_images() -> None:
+    of_levels = [
+        compare(REAL / "rungs-cifar100-all", detectors=["msp", "knn", "energy", "vim"], metric="auroc",
+                on="near", over=over, bootstrap=200)
+        for over in ("images", "classes", "subtrees")
+    ]  # fmt: skip
+    different = [sum(p.p_adjusted <= 0.05 for p in found.rankings[0].pairs) for found in of_levels]
+    assert different[0] > different[1] >= different[2]
+    assert len({tuple(row["mean"] for row in found.rows()) for found in of_levels}) == 1
+    for found in of_levels:
+        (ranking,) = found.rankings
+        assert max(len(line) for line in tables_as_text(found.tables(), found.notes, 100).splitlines()) <= 100
+        assert sum(entry.rank_lo == 1 for entry in ranking.entries) >= 1
+        for entry in ranking.entries:
+            better = sum(p.b == entry.name and p.p_adjusted <= 0.05 for p in ranking.pairs)
+            worse = sum(p.a == entry.name and p.p_adjusted <= 0.05 for p in ranking.pairs)
+            assert (entry.rank_lo, entry.rank_hi) == (1 + better, 4 - worse)
+    cut = compare(
+        REAL / "rungs-cifar100-all", detectors=["msp"], on="near", over="subtrees", cut=1, bootstrap=2
+    )
+    assert cut.rankings[0].clusters.counts != of_levels[2].rankings[0].clusters.counts
+
+
+def test_noise_is_named_and_alone_has_no_intervals() -> None:
+    folder = REAL / "unknown-cifar-tinyval-resnet20-short"
+    options = {"detectors": ["msp", "knn"], "metric": "auroc", "over": "classes", "bootstrap": 20}
+    alone = compare(folder, on="gaussian", **options)
+    assert (alone.rows()[0]["lo"], alone.rankings[0].pairs) == (None, ())
+    for on in ("gaussian", "far"):
+        assert "gaussian cannot be generalised" in str(compare(folder, on=on, **options))
+
+
+@pytest.mark.parametrize(
+    ("options", "where"),
+    [
+        ({"over": "species"}, "--over"),
+        ({"over": "classes", "cut": 2}, "--cut"),
+        ({"over": "subtrees", "cut": 0}, "--cut"),
+        ({"over": "classes", "bootstrap": 0}, "--over"),
+        ({"over": "images", "bootstrap": 1}, "--bootstrap"),
+        ({"over": "classes", "on": "id", "metric": "aurc"}, "--over"),
+        ({"over": "classes", "on": "id", "metric": "ece"}, "--over"),
+    ],
+)
+def test_levels_that_cannot_be_drawn_are_refused(options: Any, where: str) -> None:
+    with raises((DataError, UnknownNameError), where=where):
+        compare(results(), **{"bootstrap": 10, **options})
+
+
+def test_subtrees_need_the_benchmark_and_scores() -> None:
+    with raises(DataError, naming="unknown-cifar-near4000"):  # other classes than the made results
+        compare(results(), over="subtrees", bootstrap=10)
+    with raises(DataError, where="unknown-cifar-tinyval"):
+        compare(REAL / "unknown-cifar-tinyval-methods-knn", over="classes", bootstrap=10)
 
 
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=8))
@@ -118,11 +212,9 @@ def test_holm_never_lowers_and_keeps_the_order(values: list[float]) -> None:
     assert (np.diff(np.array(corrected)[order]) >= 0).all()
 
 
-def test_holm_and_p_by_hand() -> None:
+def test_holm_by_hand() -> None:
     # sorted .01 x 3, .02 x 2 -> .04, .5 x 1
     assert holm([0.5, 0.01, 0.02]) == [0.5, 0.03, 0.04]
-    assert two_sided_p(np.array([1, 1, 1, -1.0])) == 2 * 2 / 5
-    assert two_sided_p(np.zeros(9)) == 1
 
 
 def test_near_and_far_means_and_the_pool_are_places() -> None:
@@ -318,7 +410,7 @@ def test_folders_are_read_and_everything_is_one_json_object(tmp_path: Path) -> N
     found = compare([tmp_path / "a"], bootstrap=5)
     assert found.rows() == compare(held, bootstrap=5).rows()
     assert set(json.loads(json.dumps(found.as_dict()))) == {
-        "benchmark", "metric", "on", "ranking", "pairs", "draws", "paper",
+        "benchmark", "metric", "on", "over", "ranking", "pairs", "draws", "paper",
         "improvement", "full_spectrum", "robustness", "sweeps", "notes",
     }  # fmt: skip
     assert "<table>" in found._repr_html_()
