@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 import tomllib
+from itertools import pairwise
 
 import numpy as np
+import pyarrow.parquet as pq
 import pytest
+from scipy.special import nctdtrinc, stdtrit
 
 from tools.power import OUT, RESULTS, between, lines_of, measure, per_image
-from wordnet_splits.metrics import auroc, fpr95_id_positive
+from wordnet_splits import power
+from wordnet_splits.benchmark.clusters import Level, class_clusters
+from wordnet_splits.benchmark.resolve import load_manifest
+from wordnet_splits.metrics import ScoreSet, auroc, fpr95_id_positive
+from wordnet_splits.metrics.resampling import paired_replicates
 
 
 def test_the_estimator_finds_the_variances_of_nested_classes() -> None:
@@ -57,3 +64,30 @@ def test_the_file_holds_the_components_of_a_result() -> None:
 @pytest.mark.results
 def test_the_file_is_that_of_the_committed_results() -> None:
     assert OUT.read_text("utf-8") == "\n".join([*lines_of(measure(RESULTS)), ""])
+
+
+@pytest.mark.results
+@pytest.mark.parametrize("over", ["classes", "subtrees"])
+def test_the_standard_error_is_that_of_the_paired_bootstrap(over: Level) -> None:
+    manifest, table = (
+        load_manifest("rungs-cifar100"),
+        pq.read_table(RESULTS / "rungs-cifar100-all" / "scores.parquet"),
+    )
+    groups, ids = (np.array(table[name].to_pylist()) for name in ("group", "class_id"))
+    inside, rows = groups == "cifar-40", groups == "rung-1"
+    of = class_clusters(manifest, over)["rung-1"].of
+    clusters = np.unique([of["cifar100", i] for i in ids[rows]], return_inverse=True)[1]
+    strata = np.unique(ids[inside], return_inverse=True)[1]
+    entries, values = [], []
+    for scores in (table[name].to_numpy() for name in table.column_names[6:]):
+        known = ScoreSet("cifar-40", "id", scores[inside], clusters=strata)
+        entries.append([known, ScoreSet("rung-1", "near", scores[rows], clusters=clusters)])
+        values.append(float(auroc(scores[inside], scores[rows])))
+    replicates = paired_replicates(entries, "auroc", replicates=200)
+    k, ratios = len(np.unique(clusters)), []
+    for a, b in pairwise(sorted(range(len(values)), key=lambda n: -values[n])):
+        if values[a] > values[b] > 0.5:
+            error = np.std(replicates[a] - replicates[b], ddof=1) * np.sqrt(k / (k - 1))
+            row = power(manifest, auroc=(values[a] + values[b]) / 2).sets[0]
+            ratios.append(row.auroc[over] / nctdtrinc(k - 1, 0.2, stdtrit(k - 1, 0.975)) / error)
+    assert 0.75 < np.median(ratios) < 1.25

@@ -58,6 +58,7 @@ class BenchmarkPower(Jsonable, Tabular):
 
     Attributes
     ----------
+    id_images : number of ID test images, 0 if it is not known.
     sets : a row for each OOD set, then for each mean over several near or far sets.
     notes : sentences on sets that are left out or cannot be generalised, and on the variances.
     """
@@ -65,6 +66,7 @@ class BenchmarkPower(Jsonable, Tabular):
     benchmark: str
     auroc: float
     difference: float
+    id_images: int
     sets: tuple[PowerRow, ...]
     notes: tuple[str, ...]
 
@@ -87,11 +89,9 @@ class BenchmarkPower(Jsonable, Tabular):
             return f"{number}: no difference can be generalised to other classes"
         if smallest <= self.difference:
             return f"{number} can tell AUROC differences of {wanted} apart (80% power)"
-        would = f"{row.needed:,}" if row.needed else "no number"
-        return (
-            f"{number} cannot tell AUROC differences below {figure(smallest)} apart (80% power); "
-            f"{would} would tell {wanted}"
-        )
+        would = f"{row.needed:,}" if row.needed else f"with {self.id_images:,} ID images none"
+        below = f"{number} cannot tell AUROC differences below {figure(smallest)} apart (80% power)"
+        return f"{below}; {would} would tell {wanted}"
 
 
 def figure(value: float | None) -> str:
@@ -116,7 +116,7 @@ def power(
     Parameters
     ----------
     benchmark : a frozen benchmark's name, the folder of a build, a recipe, or a manifest.
-    auroc : AUROC of the detectors, at least .5 and below 1, which determines the variances.
+    auroc : AUROC of the detectors, in (.5, 1), which determines the variances.
     difference : difference in AUROC, in (0, 1), for which the number of classes is computed.
 
     Raises
@@ -126,25 +126,25 @@ def power(
 
     Examples
     --------
-    >>> power("digits").sentence()
-    '4 near classes cannot tell AUROC differences below .094 apart (80% power); no number would tell .02'
+    >>> power("digits", difference=0.05).sentence()
+    '4 near classes cannot tell AUROC differences below .094 apart (80% power); 10 would tell .05'
     """
-    if not 0.5 <= auroc < 1:
-        raise DataError(f"must be at least 0.5 and below 1, got {auroc:g}", where="auroc")
-    if not 0 < difference < 1:
-        raise DataError(f"must be between 0 and 1, got {difference:g}", where="difference")
+    for name, value, low in (("auroc", auroc, 0.5), ("difference", difference, 0)):
+        if not low < value < 1:
+            raise DataError(f"must be between {low:g} and 1, got {value:g}", where=name)
     manifest = manifest_of(benchmark, manifests)
     tests = [row for row in manifest.groups if row.split == "test"]
     id_images = sum(_count(row) for row in tests if row.role == "id")
     if not id_images:
-        return BenchmarkPower(manifest.name, auroc, difference, (), ("the ID test images are not counted",))
+        note = "the number of ID test images is not known"
+        return BenchmarkPower(manifest.name, auroc, difference, 0, (), (note,))
     classes, subtrees = (class_clusters(manifest, over) for over in LEVELS[1:])
     notes, origins = dict[str, list[str]](), dict[str, list[str]]()
     sets: dict[tuple[str, str], OodSet] = {}
     for row in (row for row in tests if row.role in UNKNOWN_ROLES):
-        sizes = _class_sizes(manifest, row, list(classes[row.group].of))
+        sizes = _class_sizes(manifest, row, list(classes[row.group].of)) if row.group in classes else {}
         if not sizes:
-            notes.setdefault("left out, as the number of images is not known", []).append(row.group)
+            notes.setdefault("left out, without classes or a known number of images", []).append(row.group)
             continue
         of_subtrees: dict[str, float] = {}
         problem = subtrees[row.group].problem
@@ -166,7 +166,7 @@ def power(
         if len(of_role) > 1:
             rows.append(_row(MEAN, role, of_role, id_images, difference))
     sentences = (f"{note}: {', '.join(groups)}" for note, groups in (notes | origins).items())
-    return BenchmarkPower(manifest.name, auroc, difference, tuple(rows), tuple(sentences))
+    return BenchmarkPower(manifest.name, auroc, difference, id_images, tuple(rows), tuple(sentences))
 
 
 def _count(row: GroupRow) -> int:

@@ -65,7 +65,7 @@ def test_differences_shrink_towards_an_auroc_of_one() -> None:
 
 @pytest.mark.parametrize(
     ("arguments", "where"),
-    [({"auroc": 1.0}, "auroc"), ({"auroc": 0.4}, "auroc"), ({"difference": 0.0}, "difference")],
+    [({"auroc": 1.0}, "auroc"), ({"auroc": 0.5}, "auroc"), ({"difference": 0.0}, "difference")],
 )
 def test_values_out_of_range_are_refused(arguments: dict[str, float], where: str) -> None:
     with raises(DataError, where=where):
@@ -82,6 +82,7 @@ def test_the_command_prints_the_same(command: Command) -> None:
     assert max(map(len, table)) <= 80
     assert len(table) == 2 + 3 * len(ws.power("openood-imagenet1k").sets)
     assert ws.power("openood-imagenet1k").sentence() in shown.out
+    assert "classes for 0.02" in table[0]
     assert "auroc" in command("power", "digits", "--auroc", "1").error
 
 
