@@ -114,6 +114,13 @@ def image_clusters(
     return ImageClusters(over, codes, counts, problems)
 
 
+def require_hierarchy(over: Level, *, has_benchmark: bool) -> None:
+    """Raise DataError for subtrees of sets given in Python instead of a benchmark."""
+    if over == "subtrees" and not has_benchmark:
+        hint = "draw their classes: over='classes'"
+        raise DataError("sets given in Python have no hierarchy", where="--over", hint=hint)
+
+
 def clusters_of_intervals(
     images: pa.Table, over: Level, cut: int | None, manifest: Manifest | None
 ) -> tuple[Array | None, dict[str, int | str]]:
@@ -130,9 +137,7 @@ def clusters_of_intervals(
     """
     if over == "images":
         return None, {}
-    if over == "subtrees" and manifest is None:
-        hint = "draw their classes: over='classes'"
-        raise DataError("sets given in Python have no hierarchy", where="--over", hint=hint)
+    require_hierarchy(over, has_benchmark=manifest is not None)
     clusters = image_clusters(images, manifest if over == "subtrees" else None, over, cut=cut)
     if max(clusters.counts.values(), default=0) < 2:
         reasons = "; ".join(f"{group}: {problem}" for group, problem in clusters.problems.items())

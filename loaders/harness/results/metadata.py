@@ -2,18 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Annotated, Any, ClassVar, Final, Literal
 
-from pydantic import (
-    BaseModel,
-    ConfigDict,
-    Field,
-    SerializerFunctionWrapHandler,
-    field_validator,
-    model_serializer,
-    model_validator,
-)
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_serializer, model_validator
 
 from wordnet_splits.base.errors import DataError
 from wordnet_splits.base.text_formats import BenchmarkName, Count, validate
@@ -42,7 +34,7 @@ class MetadataPart(BaseModel):
     """Fields that are written only if they differ from their default."""
 
     @model_serializer(mode="wrap")
-    def _serialize(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
+    def _serialize(self, handler: Callable[[Any], dict[str, Any]]) -> dict[str, Any]:
         defaults = {n for n in self.omitted if getattr(self, n) == type(self).model_fields[n].default}
         return {name: value for name, value in handler(self).items() if name not in defaults}
 

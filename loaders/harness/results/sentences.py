@@ -194,7 +194,7 @@ def _interval_lines(results: ResultTables) -> Iterator[str]:
     sizes = ", ".join(f"{group} {count:,}" for group, count in several.items())
     cut = "" if options.cut is None else f" (cut {options.cut})"
     total = sum(several.values())
-    yield f"{title} {total:,} {KINDS[over]}{cut}: {sizes}; of ID values over test images."
+    yield f"{title} {total:,} {KINDS[over]}{cut} ({sizes}); of ID values over test images."
     if few := ", ".join(f"{group} {count}" for group, count in several.items() if count < FEW_CLUSTERS):
         yield f"Fewer than {FEW_CLUSTERS} {over}, so intervals may miss their level: {few}."
     if kept := ", ".join(f"{group} ({why})" for group, why in sets.items() if group not in several):
