@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from loaders.harness import check_results
+from loaders.harness import check_results, remeasure
 from loaders.harness.cli.main import app
 from loaders.harness.detectors import DETECTORS
 from loaders.harness.evaluation.run_evaluation import evaluate_runs
@@ -193,6 +193,15 @@ def test_a_bad_entry_costs_the_leaderboard_one_row(entries: Path, results: Path,
     assert [refused["name"] for refused in page["refused"]] == ["linear"]
     (entries / "sound" / "entry.json").unlink()
     assert mentions(str(refusal(lambda: leaderboard_page(entries, DIGITS))), "linear")
+
+
+def test_an_entry_names_the_level_of_its_intervals(results: Path, tmp_path: Path) -> None:
+    for name, over in (("a", "images"), ("b", "classes")):
+        remeasure(results, bootstrap=5, over=over).write(tmp_path / name)
+        submit(tmp_path / name, by="me", to=tmp_path / "entries")
+    entries = leaderboard_page(tmp_path / "entries", DIGITS)["entries"]
+    assert [entry["over"] for entry in entries] == ["images", "classes"]
+    assert ["--over classes" in entry["commands"][0] for entry in entries] == [False, True]
 
 
 def trained_in(name: str) -> WeightsOrigin:
