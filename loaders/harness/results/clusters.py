@@ -102,7 +102,7 @@ def image_clusters(
                 raise DataError(f"set {group!r} has no classes in the benchmark", where=manifest.name)
             names, problem = _names(keys, of_groups[group], group, manifest.name), of_groups[group].problem
         if UNRECORDED in classes[rows]:
-            problem = "its classes are not recorded"
+            problem = "a single class, or none recorded"
         elif problem is None and len({*names}) == 1:
             problem = f"a single {'class' if over == 'classes' else 'subtree'}"
         counts[group] = 1
