@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
+
+import pyarrow as pa
 
 from wordnet_splits.benchmark.manifest import Manifest
 from wordnet_splits.wordnet.taxonomy import load
@@ -49,6 +51,35 @@ def class_clusters(manifest: Manifest, over: Level, *, cut: int | None = None) -
             of_group = groups.setdefault(row["group"], {})
             of_group[row["source"], row["class_id"]] = tuple(row["wnids"] or ())
     return {group: _clusters(classes, over, cut) for group, classes in groups.items()}
+
+
+def disjoint_classes(manifest: Manifest, groups: Sequence[str]) -> tuple[frozenset[ClassKey], int]:
+    """Return the validation classes of groups in no subtree of OOD test classes, and the number of all.
+
+    Subtrees are those of all these classes together (`subtree_roots`); classes without a synset are in none.
+    """
+    tested = [row.group for row in manifest.groups if row.split == "test" and row.role in ("near", "far")]
+    validation, test = _classes_of(manifest, "val", groups), _classes_of(manifest, "test", tested)
+    wnids = {key: names for key, names in (validation | test).items() if names}
+    roots = subtree_roots(wnids, load()) if wnids else {}
+    shared = {roots[key] for key in test if key in roots}
+    kept = frozenset(key for key in validation if key in roots and roots[key] not in shared)
+    return kept, len(validation)
+
+
+def _classes_of(manifest: Manifest, split: str, groups: Sequence[str]) -> dict[ClassKey, tuple[str, ...]]:
+    """Return the wnids of the classes of groups that have images in a split, or of all without its images."""
+    columns = (manifest.classes[name].to_pylist() for name in ("group", "source", "class_id", "wnids"))
+    keys = {group: {*_pairs(manifest.images(split, group))} for s, group in manifest.parts if s == split}
+    return {
+        (source, class_id): tuple(wnids or ())
+        for group, source, class_id, wnids in zip(*columns, strict=True)
+        if group in groups and (source, class_id) in keys.get(group, {(source, class_id)})
+    }
+
+
+def _pairs(table: pa.Table) -> Iterator[ClassKey]:
+    return zip(table["source"].to_pylist(), table["class_id"].to_pylist(), strict=True)
 
 
 def _clusters(classes: Mapping[ClassKey, tuple[str, ...]], over: Level, cut: int | None) -> GroupClusters:

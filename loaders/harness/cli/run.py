@@ -31,7 +31,7 @@ from ..detectors.parsing import PRESET
 from ..evaluation.array_evaluation import evaluate_arrays
 from ..evaluation.run_evaluation import require_clusters
 from ..models.trial import DEADLINE
-from ..results.metadata import MetricOptions, fingerprints_of, metric_options
+from ..results.metadata import DISJOINT, MetricOptions, fingerprints_of, metric_options
 from ..results.printing import (
     STORE,
     Cut,
@@ -148,6 +148,12 @@ def run_evaluation(
             "--sweep", help="Choose parameters that are not given on validation images, for each run."
         ),
     ] = False,
+    disjoint: Annotated[
+        bool,
+        typer.Option(
+            "--disjoint", help="With --sweep: without OOD validation classes in subtrees of test classes."
+        ),
+    ] = False,
     bootstrap: Annotated[
         int, typer.Option(min=0, help="Replicates behind intervals; 1000 is usual, 0 for none.")
     ] = 0,
@@ -193,6 +199,8 @@ def run_evaluation(
     json: Json = False,
 ) -> int:
     """Evaluate models with detectors on a benchmark: results, scores, and a table as in its paper."""
+    if disjoint and not sweep:
+        raise SplitsError("only applies with --sweep", where="--disjoint")
     manifest = load_manifest(benchmark)
     if layout is not None:
         layout_of(manifest.name, layout)
@@ -216,7 +224,7 @@ def run_evaluation(
             restrict=restrict,
             background=background,
             model=model_id or arrays.resolve().name,
-            sweep=sweep,
+            sweep=DISJOINT if disjoint else sweep,
             bootstrap=bootstrap,
             seed_boot=seed_boot,
             over=over,
@@ -262,7 +270,7 @@ def run_evaluation(
     options = EvaluationOptions(
         detectors=configured,
         groups=group,
-        sweep=sweep,
+        sweep=DISJOINT if disjoint else sweep,
         metrics=metrics,
         transform=transform,
         roots=parse_roots(root or [], manifest.declarations),

@@ -68,7 +68,7 @@ def evaluate_arrays(
     classes: int | None = None,
     name: str | None = None,
     model: str | None = None,
-    sweep: bool = False,
+    sweep: bool | str = False,
     bootstrap: int = 0,
     seed_boot: int = 0,
     over: str = "images",

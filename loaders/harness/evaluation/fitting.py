@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import product
 from typing import Any
 
 import numpy as np
 
 from wordnet_splits.base.errors import DataError, UnusableError
+from wordnet_splits.benchmark.clusters import disjoint_classes
 from wordnet_splits.benchmark.manifest import Part
 from wordnet_splits.metrics import auroc
 
@@ -18,7 +19,9 @@ from ..data.parameters import Value, format_named
 from ..detectors import ConfiguredDetector
 from ..detectors.registry import SPLITS, FitOn
 from ..extraction.outputs import ModelRun, Need
+from ..results.metadata import DISJOINT
 from ..results.rows_from_scores import EvaluatedSets, sweep_criterion, validation_groups
+from ..results.scores import ClassKey
 from .scoring import Fitted, confidences, detector_name, errors_of, fit, shares_work
 
 
@@ -195,14 +198,37 @@ SweepTrial = tuple[str, str, float | None, str | None]
 """The last columns of `scores.SWEEPS`: parameters, criterion with its sets, AUROC, or the reason for none."""
 
 
+def disjoint_validation(sets: EvaluatedSets) -> tuple[frozenset[ClassKey], str]:
+    """Return the OOD validation classes in no subtree of OOD test classes, and a note on their number.
+
+    Raises
+    ------
+    DataError : there are none.
+    """
+    kept, total = disjoint_classes(sets.manifest, validation_sets(sets)[1])
+    share = f"{len(kept)} of the {total} OOD validation classes are in subtrees without OOD test classes"
+    if not kept:
+        hint = "sweep without it, or give the values: --detectors 'knn[k=50]'"
+        raise DataError(f"cannot sweep on {DISJOINT}: {share}", where=sets.manifest.name, hint=hint)
+    return kept, f"sweeps chose on {DISJOINT}: {share}"
+
+
 def choose_on_validation(
-    configured: ConfiguredDetector, sets: EvaluatedSets, run: ModelRun
+    configured: ConfiguredDetector,
+    sets: EvaluatedSets,
+    run: ModelRun,
+    *,
+    kept: Collection[ClassKey] | None = None,
 ) -> tuple[ConfiguredDetector, tuple[SweepTrial, ...]]:
     """Return the detector with the values of its sweep that separate validation images best, and all trials.
 
     The criterion is the AUROC's unweighted mean over OOD validation sets; the first of equal values wins.
     Values that cannot be fitted or lack a finite score (more neighbours than images) are passed over, and
     named in ``chosen_on``.
+
+    Parameters
+    ----------
+    kept : OOD validation classes whose images count, by default all.
 
     Raises
     ------
@@ -214,6 +240,12 @@ def choose_on_validation(
     needs = {name for candidate in grid for name in candidate.needs}  # all at once: one pass over the images
     outputs = {group: run.group("val", group, needs) for group in [*id_groups, *ood_groups]}
     head = outputs[id_groups[0]].head
+    rows = {group: np.arange(of_group.arrays.n) for group, of_group in outputs.items()}
+    if kept is not None:
+        for group in ood_groups:
+            keys = (outputs[group].table[name].to_pylist() for name in ("source", "class_id"))
+            rows[group] = np.flatnonzero([key in kept for key in zip(*keys, strict=True)])
+        ood_groups = [group for group in ood_groups if len(rows[group])]
 
     states: dict[tuple[Value, ...], Any] = {}  # the fit that candidates share is computed once
 
@@ -227,7 +259,8 @@ def choose_on_validation(
         for group, group_outputs in outputs.items():
             if probes:
                 group_outputs = run.group("val", group, {*needs, *probes})
-            by_group[group] = confidences(fitted, group_outputs.arrays, on=f"{group}/val")
+            scores = confidences(fitted, group_outputs.arrays, on=f"{group}/val")
+            by_group[group] = [of_candidate[rows[group]] for of_candidate in scores]
         values = []
         for i, candidate in enumerate(fitted):
             id_scores, ood_scores = ([by_group[g][i] for g in side] for side in (id_groups, ood_groups))
@@ -248,7 +281,7 @@ def choose_on_validation(
     if not aurocs:
         raise failed[0]
     best = grid[max(sorted(aurocs), key=aurocs.__getitem__)]
-    criterion = sweep_criterion(id_groups, ood_groups)
+    criterion = sweep_criterion(*validation_groups(sets), disjoint=kept is not None)
     trials = tuple(
         (params_json(candidate), criterion, aurocs.get(i), failed[i].what if i in failed else None)
         for i, candidate in enumerate(grid)

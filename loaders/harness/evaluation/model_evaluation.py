@@ -53,7 +53,7 @@ class EvaluationOptions:
 
     detectors: str | Sequence[Any] = "preset:simple"
     groups: Sequence[str] | None = None
-    sweep: bool = False
+    sweep: bool | str = False
     metrics: MetricOptions = field(default_factory=MetricOptions)
     transform: Transform | str | None = None
     roots: Roots | None = None
@@ -80,7 +80,7 @@ def evaluate(
     roots: Roots | None = None,
     packed: PackedFolders | None = None,
     groups: Sequence[str] | None = None,
-    sweep: bool = False,
+    sweep: bool | str = False,
     bootstrap: int = 0,
     seed_boot: int = 0,
     over: str = "images",
@@ -122,7 +122,8 @@ def evaluate(
     num_classes : number of outputs, for specifications that can make a model with any number.
     roots, packed, allow_missing : as of `loaders.UnknownDetectionSet`.
     groups : the sets to evaluate in addition to ID; all by default.
-    sweep : choose parameters that were not given on validation images, for each run.
+    sweep : choose parameters that were not given on validation images, for each run; ``"disjoint subtrees"``
+        leaves out the OOD validation classes that share a subtree of WordNet with OOD test classes.
     bootstrap, seed_boot : replicates behind intervals, and their seed.
     over : what the bootstrap draws: ``images``; OOD ``classes``, for conclusions about other unknown classes;
         or ``subtrees`` of these in WordNet.
@@ -338,7 +339,7 @@ def reading_plans(runs: Sequence[ModelRun], sets: EvaluatedSets, options: Evalua
     of_one = [detector for detector in detectors if detector.spec.models == "one"]
     sizes = Counter(run.model for run in runs)
     return [
-        known_needs(detectors if sizes[run.model] > 1 else of_one, sets, run, sweep=options.sweep)
+        known_needs(detectors if sizes[run.model] > 1 else of_one, sets, run, sweep=bool(options.sweep))
         for run in runs
     ]
 

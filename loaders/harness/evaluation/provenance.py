@@ -22,7 +22,7 @@ from wordnet_splits.datasets.sources import source_class, source_names
 
 from ..detectors.openood import OPENOOD
 from ..extraction.outputs import GroupOutputs, ModelRun
-from ..results.metadata import ColumnsUsed, DetectorFacts, MetricFacts, ResultsMetadata, RunFacts
+from ..results.metadata import DISJOINT, ColumnsUsed, DetectorFacts, MetricFacts, ResultsMetadata, RunFacts
 
 
 def run_facts(number: int, run: ModelRun, test: Mapping[str, GroupOutputs]) -> RunFacts:
@@ -106,6 +106,7 @@ def command_line(about: ResultsMetadata, manifest: Manifest, inputs: Mapping[str
     words += ["--runs"] if not are_trained and len(about.models) == 1 < len(about.runs) else []
     words += ["--detectors", detector_list(about)]
     words += ["--sweep"] if _is_swept(about) else []
+    words += ["--disjoint"] if _is_swept(about, DISJOINT) else []
     words += [word for facts in about.metrics if has_path(facts) for word in ("--metric", facts.origin)]
     words += ["--allow-missing"] if about.left_out else []
     return shlex.join(words)
@@ -155,8 +156,8 @@ def has_path(facts: MetricFacts) -> bool:
     return module != "__main__" and name.isidentifier()
 
 
-def _is_swept(about: ResultsMetadata) -> bool:
-    return any(facts.chosen_on for facts in about.detectors)
+def _is_swept(about: ResultsMetadata, on: str = "") -> bool:
+    return any(facts.chosen_on and on in facts.chosen_on for facts in about.detectors)
 
 
 def _rooted_sources(manifest: Manifest) -> list[str]:

@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from wordnet_splits.base.errors import DataError, UnusableError
+from wordnet_splits.base.errors import DataError, UnusableError, unknown
 from wordnet_splits.base.progress import Progress, Silent
 from wordnet_splits.benchmark.manifest import Manifest
 from wordnet_splits.metrics import METRICS
@@ -25,6 +25,7 @@ from ..detectors.parsing import without_duplicates
 from ..extraction.outputs import GroupOutputs, ModelRun
 from ..results.clusters import clusters_of_intervals
 from ..results.metadata import (
+    DISJOINT,
     Coverage,
     DetectorFacts,
     MetricOptions,
@@ -38,6 +39,7 @@ from ..results.scores import (
     IMAGES,
     MODEL,
     SWEEPS,
+    ClassKey,
     DetectorRun,
     check_scores,
     prediction_table,
@@ -48,6 +50,7 @@ from .fitting import (
     SweepTrial,
     choose_on_validation,
     count_images,
+    disjoint_validation,
     fit_data,
     fit_needs,
     fit_on_benchmark,
@@ -87,7 +90,7 @@ def evaluate_runs(
     detectors: str | Sequence[Any],
     *,
     options: MetricOptions | None = None,
-    sweep: bool = False,
+    sweep: bool | str = False,
     groups: Sequence[str] | None = None,
     without: Sequence[str] = (),
     left_out: Iterable[str] = (),
@@ -104,7 +107,8 @@ def evaluate_runs(
         tables average over the runs. Ensembles combine the runs of a model; for a model with a single run,
         they are left out with a note.
     detectors : text (see `detectors.parse_detectors`), or texts, detector classes, functions and instances.
-    sweep : for each run, choose on validation data the parameters that have a sweep and were not given.
+    sweep : for each run, choose on validation data the parameters that have a sweep and were not given;
+        ``"disjoint subtrees"``: without the OOD validation classes that share a subtree with test classes.
     groups : the sets to evaluate in addition to ID; all by default. The results name the sets left out.
     without : sets without images.
     left_out : sentences on missing images, stored with the results; they are read after the images.
@@ -127,13 +131,18 @@ def evaluate_runs(
         progress or Silent(),
         list(notes),
     )
+    if isinstance(sweep, str):
+        if sweep != DISJOINT:
+            raise unknown("sweep", sweep, [DISJOINT], where="sweep")
+        evaluation.kept, note = disjoint_validation(evaluation.sets)
+        evaluation.notes.append(note)
     ensembles = [detector for detector in configured if detector.spec.models == "many"]
     of_one = [detector for detector in configured if detector not in ensembles]
     usable = evaluation.usable(of_one)  # of all runs, before the first forward pass
     if not ensembles and not any(usable):
         raise DataError(NO_DETECTOR, where=manifest.name, hint="; ".join(evaluation.notes) or None)
     for number, detectors_of_run in enumerate(usable):
-        evaluation.score_run(number, detectors_of_run, sweep=sweep)
+        evaluation.score_run(number, detectors_of_run, sweep=bool(sweep))
     for model in dict.fromkeys(run.model for run in runs):
         numbers = [number for number, run in enumerate(runs) if run.model == model]
         if len(numbers) > 1:
@@ -199,6 +208,7 @@ class _Evaluation:
     progress: Progress
     notes: list[str] = field(default_factory=list)
     images: pa.Table | None = None
+    kept: frozenset[ClassKey] | None = None
     detectors: dict[DetectorRun, DetectorFacts] = field(default_factory=dict)
     scores: dict[DetectorRun, Array] = field(default_factory=dict)
     predictions: dict[DetectorRun, pa.Table] = field(default_factory=dict)
@@ -294,7 +304,7 @@ class _Evaluation:
                 with_values.append(configured)
                 continue
             with self._unless_unusable(configured, number, self.runs[number].name):
-                best, trials = choose_on_validation(configured, self.sets, self.runs[number])
+                best, trials = choose_on_validation(configured, self.sets, self.runs[number], kept=self.kept)
                 self.trials += [(configured.label, number, trial) for trial in trials]
                 with_values.append(best)
         return with_values

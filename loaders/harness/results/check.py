@@ -20,7 +20,7 @@ from wordnet_splits.benchmark.manifest.loading import shipped_data
 from wordnet_splits.benchmark.resolve import load_manifest
 
 from .clusters import clusters_of_intervals
-from .metadata import NOT_CHOSEN, ResultsMetadata, fingerprints_of
+from .metadata import DISJOINT, NOT_CHOSEN, ResultsMetadata, fingerprints_of
 from .metric_rows import has_interval
 from .results import Results, read_folder
 from .rows_from_scores import (
@@ -211,7 +211,13 @@ def _sweep_differences(stored: ResultTables) -> Iterator[Difference]:
             yield Difference("sweeps", row, "tried", *sides)
             continue
         on = sorted({trial["on"] for trial in sweeps[key]})
-        sides = on[0].removeprefix("auroc of ").replace(" against ", " + ").split(" + ")
+        sides = (
+            on[0]
+            .removeprefix("auroc of ")
+            .removesuffix(f" in {DISJOINT}")
+            .replace(" against ", " + ")
+            .split(" + ")
+        )
         if len(on) > 1 or not all(side.endswith("/val") for side in sides):
             yield Difference("sweeps", row, "on", ", ".join(on), "validation sets, the same for all")
         elif not (chosen[key].chosen_on or "").startswith(on[0]):
@@ -305,8 +311,9 @@ def _compare_with_benchmark(
         expected = benchmark_similarity.get(key)
         comparison.value("by_class", f"{key[0]}, {key[1]}", "similarity", value, expected)
     if stored.sweeps.num_rows:
-        expected_criterion = sweep_criterion(*validation_groups(sets))
         for criterion in stored.sweeps["on"].unique().to_pylist():
+            disjoint = criterion.endswith(DISJOINT)
+            expected_criterion = sweep_criterion(*validation_groups(sets), disjoint=disjoint)
             comparison.value("sweeps", "every row", "on", criterion, expected_criterion)
     columns = [name for name in IMAGES.names if name != "group"]
     images = {

@@ -24,6 +24,8 @@ MAX_REPLICATES, MAX_PREVALENCES, MAX_BINS = 100_000, 100, 1000
 
 NOT_CHOSEN = "not chosen"
 """Status of a missing set that the call did not ask for (``groups=``, ``--group``)."""
+DISJOINT = "disjoint subtrees"
+"""Value of ``sweep`` and end of its criterion: without OOD validation classes in subtrees of test classes."""
 
 
 class MetadataPart(BaseModel):

@@ -23,6 +23,7 @@ from wordnet_splits.metrics.summary import ID_ROLES
 from ..data.arrays import Array
 from .clusters import clusters_of_intervals
 from .metadata import (
+    DISJOINT,
     NOT_CHOSEN,
     MetricFacts,
     MetricOptions,
@@ -344,7 +345,7 @@ def validation_groups(sets: EvaluatedSets) -> tuple[list[str], list[str]]:
     return sets.of_role("val", "id"), ood
 
 
-def sweep_criterion(id_groups: Sequence[str], ood_groups: Sequence[str]) -> str:
+def sweep_criterion(id_groups: Sequence[str], ood_groups: Sequence[str], *, disjoint: bool = False) -> str:
     """Return the words for the criterion of a sweep on ID and OOD validation groups."""
     id_sets, ood_sets = (" + ".join(f"{group}/val" for group in side) for side in (id_groups, ood_groups))
-    return f"auroc of {id_sets} against {ood_sets}"
+    return f"auroc of {id_sets} against {ood_sets}" + (f" in {DISJOINT}" if disjoint else "")

@@ -13,7 +13,7 @@ from wordnet_splits.metrics import spread
 from wordnet_splits.metrics.uncertainty import FEW_CLUSTERS
 
 from .clusters import KINDS
-from .metadata import NOT_CHOSEN
+from .metadata import DISJOINT, NOT_CHOSEN
 from .metric_rows import POOLED
 from .scores import MODEL, ResultTables
 from .table import NOTHING, Table
@@ -65,7 +65,9 @@ def sweep_summary(results: Iterable[ResultTables], detectors: Container[str]) ->
             )
     columns = ("model", "detector", "run", "tried", "not usable", "chosen", "best", "worst")
     title = "Values chosen by sweeps: AUROC on validation images, in %"
-    return [Table(title, columns, tuple(cells), tuple(rows))] if cells else []
+    criteria = dict.fromkeys(str(row["on"]) for row in rows)
+    notes = tuple(f"Chosen by {criterion}." for criterion in criteria if criterion.endswith(DISJOINT))
+    return [Table(title, columns, tuple(cells), tuple(rows), notes)] if cells else []
 
 
 def sweep_details(results: ResultTables) -> list[Table]:

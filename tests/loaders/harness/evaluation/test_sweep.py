@@ -30,6 +30,7 @@ from tests.raising import raises
 from wordnet_splits.base.errors import DataError, UnknownNameError
 from wordnet_splits.benchmark.manifest import Manifest
 from wordnet_splits.benchmark.resolve import load_manifest
+from wordnet_splits.wordnet.taxonomy import load
 
 DIGITS = load_manifest("digits")
 
@@ -285,3 +286,52 @@ def test_a_benchmark_without_training_images_says_what_cannot_be_fitted() -> Non
     manifest = fake_manifest([("known", "id", "test", 20), ("far-a", "far", "test", 20)])
     with raises(DataError, where="made", naming="knn"):
         evaluate_runs(manifest, [fake_run(manifest)], "knn")
+
+
+NEAR = "beagle boxer.n.04 robin.n.02 sparrow convertible.n.01 limousine trout.n.02 salmon.n.01"
+NEGATIVE = "poodle jeep daisy.n.01 orchid tulip fig.n.04 pineapple.n.02 strawberry.n.01"
+
+
+def mapped_manifest() -> Manifest:
+    """A benchmark with OOD validation classes that begin with a dog and a car, as test classes are."""
+    groups = [("known", "id", split, 100) for split in ("train", "val", "test")]
+    manifest = fake_manifest(
+        [*groups, ("negative", "external", "val", 300), ("near-a", "near", "test", 300)], classes=8
+    )
+    names = {"near-a": NEAR.split(), "negative": NEGATIVE.split()}
+    wnids = [
+        [load().find(names[group][int(class_id.rpartition("-")[2])])] if group in names else None
+        for group, class_id in zip(
+            *(manifest.classes[c].to_pylist() for c in ("group", "class_id")), strict=True
+        )
+    ]
+    column = manifest.classes.column_names.index("wnids")
+    field = manifest.classes.schema.field("wnids")
+    return replace(manifest, classes=manifest.classes.set_column(column, field, pa.array(wnids, field.type)))
+
+
+def test_a_sweep_may_leave_out_classes_in_subtrees_of_test_classes(tmp_path: Path) -> None:
+    manifest = mapped_manifest()
+    run = fake_run(manifest)
+    found = evaluate_runs(manifest, [run], "energy", sweep="disjoint subtrees")
+    negative = run.group("val", "negative")
+    kept = [name[-2:] not in ("-0", "-1") for name in negative.table["class_id"].to_pylist()]
+    known = np.asarray(run.group("val", "known").arrays["logits"], float)
+    logits = np.concatenate([known, np.asarray(negative.arrays["logits"], float)[kept]])
+    truth = np.arange(len(logits)) < len(known)
+    for row in found.sweeps.to_pylist():
+        temperature = json.loads(row["params"])["T"]
+        expected = roc_auc_score(truth, temperature * logsumexp(logits / temperature, axis=1))
+        assert row["auroc"] == pytest.approx(expected, abs=1e-4)
+    facts = found.about.detector("energy", 0)
+    assert facts.chosen_on == "auroc of known/val against negative/val in disjoint subtrees"
+    assert any("6 of the 8 OOD validation classes" in note for note in found.about.notes)
+    found.write(tmp_path)
+    assert not [d for d in check_results(tmp_path, benchmark=manifest).differences if d.table == "sweeps"]
+
+
+def test_a_sweep_without_disjoint_classes_is_refused() -> None:
+    with raises(DataError, where="made", naming=(0, 4)):
+        evaluate_runs(OPEN_SET, [fake_run(OPEN_SET)], "energy", sweep="disjoint subtrees")
+    with raises(UnknownNameError, where="sweep", near="disjoint subtrees"):
+        evaluate_runs(OPEN_SET, [fake_run(OPEN_SET)], "energy", sweep="disjoint subtree")
