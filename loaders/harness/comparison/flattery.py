@@ -29,7 +29,6 @@ from wordnet_splits.wordnet.taxonomy import load
 from wordnet_splits.wordnet.taxonomy.subtrees import subtree_roots
 
 from ..data.arrays import Array
-from ..data.parameters import parse_named
 from ..results.clusters import check_level
 from ..results.scores import ClassKey, ImagesBySet
 from ..results.table import Table, interval_text, number_text, table_of_records
@@ -114,10 +113,10 @@ def draw_flattery(
     require_same_images(draw, "auroc", scope)
     by_model: dict[str, dict[str, Mapping[str, Mapping[str, ScoreSet]]]] = {}
     for entry in draw.entries:
-        if detector in (ALL, parse_named(entry.detector)[0]):
+        if detector in (ALL, entry.detector.partition("[")[0]):
             by_model.setdefault(entry.model, {})[entry.detector] = _by_network(entry)
     if not by_model:
-        names = [*dict.fromkeys(parse_named(entry.detector)[0] for entry in draw.entries), ALL]
+        names = [*dict.fromkeys(entry.detector.partition("[")[0] for entry in draw.entries), ALL]
         raise unknown("detector of these results", detector, names, where=draw.benchmark)
     folds = _folds(draw, scope, over, cut)
     pools = [groups for groups in scope.pools if any((folds[group] >= 0).any() for group in groups)]

@@ -157,7 +157,8 @@ class ComparisonOptions:
         sum up, for the benchmarks of that paper with results of several models.
     formula : of the scores in these tables: a function (mean, variance, higher_is_better) -> score, ``cv``
         (eq. 8), ``shortfall``, or ``MODULE:NAME``; lower is more robust.
-    flattery : detector of several values, or ``all``: see `flattery.choice_flattery`.
+    flattery : detector of several values, or ``all``: see `flattery.choice_flattery`; ``over`` classes, these
+        are held out, else subtrees.
     """
 
     metric: str | None = None
@@ -223,6 +224,7 @@ def compare_draws_of(draws: Sequence[BenchmarkResults], options: ComparisonOptio
         hint = "give --robustness and results of several models"
         raise DataError("a formula only applies to robustness tables", where="--formula", hint=hint)
     results = [evaluation.results for draw in draws for evaluation in draw.results]
+    held_out = "subtrees" if over == "images" else over
     return Comparison(
         name,
         metric,
@@ -243,7 +245,7 @@ def compare_draws_of(draws: Sequence[BenchmarkResults], options: ComparisonOptio
         tuple(
             row
             for draw in (() if options.flattery is None else draws)
-            for row in draw_flattery(draw, options.flattery or "", scope)
+            for row in draw_flattery(draw, options.flattery or "", scope, held_out, options.cut)
         ),
         over,
         options.cut,

@@ -249,15 +249,16 @@ def score_images(
         f"{shipped.guarantee.false_alarms:.2%} are"
     )
     if table.batch is not None:
+        known = "each ID image is" if dependent else "its ID images are"
         to_stderr(
             f"{outliers:,} images are outliers of this batch, of which on average at most {fdr:.2%} are ID, "
-            "if its ID images are exchangeable with the calibration images"
+            f"if {known} exchangeable with the calibration images"
         )
         if least > 1:
             many = math.ceil(scored / table.batch.fdr) - 1
             to_stderr(
                 f"note: with {table.batch.images:,} calibration images, it takes {least:,} outliers in a "
-                f"batch of {scored:,} to flag any; to flag a single one takes {many:,} calibration images"
+                f"batch of {scored:,} to flag any; a single one takes at least {many:,} calibration images"
             )
     return LEFT_OUT if table.problems else DONE
 

@@ -102,6 +102,11 @@ def test_a_choice_is_part_of_a_comparison_only_if_asked(capsys: pytest.CaptureFi
     assert row["over"] == "subtrees"
     assert row["flattery"] == pytest.approx(row["measured"] - row["held_out"])
     assert row["flattery"] == choice_flattery(folder, "all", on="near")[0].flattery
+    options = {"metric": "auroc", "over": "classes", "bootstrap": 20, "flattery": "energy"}
+    with raises(DataError, naming="energy"):
+        compare(folder, on="near", detectors=["energy", "vim"], **options)
+    found = compare(folder, on="near", detectors=["msp", "vim"], **options | {"flattery": "all"})
+    assert [(row.over, row.candidates) for row in found.flattery] == [("classes", 2)]
 
 
 def test_a_choice_that_is_none_is_refused() -> None:
