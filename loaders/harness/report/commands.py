@@ -92,7 +92,7 @@ def _list_plots(*, json: bool) -> int:
     heading="Compare",
     examples=[
         "unknown-eval report results",
-        "unknown-eval report results --bootstrap 20 --out page.html --json",
+        "unknown-eval report results --bootstrap 20 --over classes --out page.html --json",
     ],
 )
 def report_results(
@@ -104,6 +104,8 @@ def report_results(
     bootstrap: Annotated[
         int, typer.Option(min=0, help="Replicates behind the intervals of the ranking; 0 for none.")
     ] = 0,
+    over: Over = "images",
+    cut: Cut = None,
     best: Best = None,
     mistakes: Annotated[
         int, typer.Option(min=0, help="Number of mistakes of each kind, of the best detector.")
@@ -126,6 +128,8 @@ def report_results(
         out,
         detectors=split_labels(detectors),
         bootstrap=bootstrap,
+        over=over,
+        cut=cut,
         best=best,
         mistakes=mistakes,
         roots=parse_roots(root or [], declarations),

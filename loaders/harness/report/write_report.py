@@ -23,6 +23,7 @@ from ..comparison.side_by_side import Comparison, ComparisonOptions, compare_dra
 from ..detectors.openood import OPENOOD
 from ..evaluation.provenance import has_path
 from ..hierarchy.named_answers import name_unknowns
+from ..results.clusters import check_level
 from ..results.metadata import NOT_CHOSEN, ResultsMetadata
 from ..results.sentences import lines_below, params_text, sweep_details
 from ..results.table import NOTHING, Table
@@ -52,6 +53,8 @@ def report(
     *,
     detectors: Sequence[str] | None = None,
     bootstrap: int = 0,
+    over: str = "images",
+    cut: int | None = None,
     best: int | None = None,
     mistakes: int = MISTAKES,
     roots: Roots | None = None,
@@ -65,6 +68,7 @@ def report(
     results : on one benchmark.
     detectors : labels, all by default.
     bootstrap : replicates behind the intervals of the ranking; 0 for none.
+    over, cut : what these are over, as of `compare`.
     best : number of models in the plots, the best by the primary metric of the benchmark's paper; all by
         default. Tables hold all models.
     mistakes : number of mistakes of each kind, with thumbnails of available images.
@@ -73,12 +77,14 @@ def report(
 
     Raises
     ------
-    DataError : results of several benchmarks or draws. OutputError : the file cannot be written.
+    DataError : results of several benchmarks or draws, or see `compare`. OutputError : the file cannot be
+        written.
     MissingPackageError : no matplotlib or jinja2.
     """
     selection = Selection.from_results(results, detectors=detectors, store=store, replicates=bootstrap)
-    draw = selection.draw
-    comparison = compare_draws_of([draw], ComparisonOptions(bootstrap=bootstrap))
+    draw = selection.draw.over(check_level(over, cut, bootstrap), cut)
+    selection = replace(selection, draw=draw)
+    comparison = compare_draws_of([draw], ComparisonOptions(bootstrap=bootstrap, over=over, cut=cut))
     plots, plot_notes = _plots(selection if best is None else selection.best_models(best), comparison)
     manifest, absent = manifest_of(draw)
     best_row = comparison.rankings[0].entries[0]
@@ -117,7 +123,7 @@ def report(
             tables=tuple(comparison.tables()),
             lines=tuple(note for note in comparison.notes if note not in draw.notes),
         ),
-        _named_unknowns(selection),
+        _named_unknowns(selection, over),
         Section("Plots", plots=tuple(plots), lines=tuple(plot_notes)),
         *(
             Section(f"{title}: {entry_name}", mistakes=tuple(m for m in worst if m.kind == kind))
@@ -143,7 +149,7 @@ def report(
     return path
 
 
-def _named_unknowns(selection: Selection) -> Section:
+def _named_unknowns(selection: Selection, over: str) -> Section:
     """Return the section on answers in WordNet of the first network, empty without stored activations."""
     title = "Answers in WordNet"
     if selection.store is None:
@@ -162,7 +168,9 @@ def _named_unknowns(selection: Selection) -> Section:
         plots, notes = _drawn([("hierarchy", selection)], "h")
     except SplitsError as error:
         return Section(title, lines=(f"Not shown: {error}",))
-    return Section(title, tables=tuple(outcome.tables()), plots=tuple(plots), lines=(*outcome.notes, *notes))
+    levels = [] if over == "images" else ["The intervals of these answers are over test images."]
+    lines = (*levels, *outcome.notes, *notes)
+    return Section(title, tables=tuple(outcome.tables()), plots=tuple(plots), lines=lines)
 
 
 def _plots(selection: Selection, comparison: Comparison) -> tuple[list[DrawnPlot], list[str]]:
@@ -294,9 +302,8 @@ def _facts(about: ResultsMetadata) -> dict[str, str]:
     seeds = [match[1] for run in about.runs if (match := _SEED.search(run.name))]
     facts["training seeds"] = ", ".join(dict.fromkeys(seeds)) or "not recorded"
     options = about.options
-    facts["bootstrap"] = (
-        f"{options.replicates:,} replicates, seed {options.seed}" if options.replicates else "none"
-    )
+    drawn = f"{options.replicates:,} replicates, seed {options.seed}, over {options.over}"
+    facts["bootstrap"] = drawn if options.replicates else "none"
     return facts
 
 

@@ -38,7 +38,7 @@ from loaders.harness.results.table import Table
 from tests.loaders.harness.evaluation.fake_runs import fake_manifest, fake_run
 from tests.loaders.harness.long_tables import long_predictions, long_scores
 from tests.raising import mentions, raises
-from wordnet_splits.base.errors import DataError
+from wordnet_splits.base.errors import DataError, SplitsError
 from wordnet_splits.base.terminal.runner import run
 from wordnet_splits.benchmark.resolve import load_manifest
 from wordnet_splits.datasets.sources import source_info
@@ -63,6 +63,18 @@ def page(digits: Results, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("report")
     digits.write(folder / "results")
     return report(folder / "results", folder / "report.html", mistakes=3)
+
+
+def test_the_ranking_of_a_page_is_over_the_level_asked_for(digits: Results, tmp_path: Path) -> None:
+    of_levels = {
+        over: report(digits, tmp_path / "page.html", bootstrap=20, over=over, mistakes=0).read_text()
+        for over in ("images", "classes", "subtrees")
+    }
+    assert [mentions(unescape(text), "over", over) for over, text in of_levels.items()] == [True] * 3
+    assert len({*of_levels.values()}) == 3
+    for wrong, where in (({"over": "class"}, "--over"), ({"over": "classes", "bootstrap": 0}, "--over")):
+        with raises(SplitsError, where=where):
+            report(digits, tmp_path / "page.html", **{"bootstrap": 5, **wrong})
 
 
 class Elements(HTMLParser):
