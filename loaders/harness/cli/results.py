@@ -32,15 +32,7 @@ from wordnet_splits.metrics.resampling import REPLICATES
 
 from ..evaluation.benchmark_arrays import image_ids
 from ..results.exported_scores import export_scores as export
-from ..results.printing import (
-    Cut,
-    Detectors,
-    Over,
-    import_metrics,
-    metric_name,
-    parse_share,
-    split_labels,
-)
+from ..results.printing import Cut, Detectors, Over, import_metrics, metric_name, parse_share, split_labels
 from ..results.results import ABOUT, Results
 from ..results.subsets import recompute
 from .main import app

@@ -378,11 +378,8 @@ class _Evaluation:
         is_custom, manifest = bool(metadata["custom_sets"]), self.sets.manifest
         level = options.over, options.cut, None if is_custom else manifest
         codes, clusters = clusters_of_intervals(scores, *level)
-        computed = compute_rows(
-            *(scores, predictions, self.sets.similarity(), options, self.facts),
-            clusters=codes,
-            progress=self.progress,
-        )
+        inputs_of_rows = scores, predictions, self.sets.similarity(), options, self.facts
+        computed = compute_rows(*inputs_of_rows, clusters=codes, progress=self.progress)
         metrics = user_metrics()
         self.notes += undefined_notes(computed.results, metrics)
         self.notes += sign_notes(row for row in computed.results if row[0] in self.of_users)

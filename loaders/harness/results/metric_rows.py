@@ -231,11 +231,7 @@ def _design(pools: Sequence[Sequence[ScoreSet]]) -> ClusterDesign | None:
 
 
 def _bounds(
-    metric: str,
-    value: float,
-    replicates: Array | None,
-    design: ClusterDesign | None,
-    options: MetricOptions,
+    metric: str, value: float, replicates: Array | None, design: ClusterDesign | None, options: MetricOptions
 ) -> tuple[float | None, float | None]:
     if replicates is None or (design is not None and not design.clusters):
         return None, None
