@@ -29,7 +29,7 @@ from tests.loaders.harness.evaluation.fake_runs import fake_manifest, fake_run
 from tests.loaders.harness.long_tables import long_scores
 from tests.raising import raises
 from wordnet_splits.base.errors import DataError, UnknownNameError
-from wordnet_splits.metrics import ScoreSet, bootstrap_indices
+from wordnet_splits.metrics import ClusterDesign, ScoreSet, bootstrap_indices, cluster_interval, interval
 from wordnet_splits.metrics.draws import SetDraws
 
 SETS = [
@@ -127,15 +127,16 @@ def test_over_classes_the_images_of_drawn_classes_count_together() -> None:
         ScoreSet("cifar-40", "id", inside["mcp/0"].to_numpy(), None, inside.label.to_numpy()),
         ScoreSet("svhn", "far", outside["mcp/0"].to_numpy(), None, codes),
     ]
-    weights = np.concatenate([SetDraws.from_set(part, 50, 2).weights(range(50)) for part in parts])
+    drawn_sets = [SetDraws.from_set(part, 50, 2).weights(range(50)) for part in parts]
+    weights = np.concatenate(drawn_sets, axis=1)
     ranking = found.rankings[0]
     for row, drawn in zip(ranking.entries, ranking.replicates, strict=True):
         confidence = np.concatenate([part[f"{row.detector}/0"] for part in (inside, outside)])
         is_id = np.arange(len(confidence)) < len(inside)
-        by_hand = [roc_auc_score(is_id, confidence, sample_weight=column) for column in weights.T]
+        by_hand = [roc_auc_score(is_id, confidence, sample_weight=row_weights) for row_weights in weights]
         assert drawn == pytest.approx(by_hand)
-        half = student.ppf(0.975, 3) * np.sqrt(4 / 3) * np.std(by_hand, ddof=1)
-        assert (row.lo, row.hi) == pytest.approx((max(row.mean - half, 0), min(row.mean + half, 1)))
+        of_svhn = cluster_interval(row.mean, drawn, ClusterDesign((1.0,), (4,)), clip=True)
+        assert (row.lo, row.hi) == (of_svhn.lo, of_svhn.hi)
     (pair,) = ranking.pairs
     t = pair.better / np.sqrt(4 / 3) / np.std(ranking.replicates[0] - ranking.replicates[1], ddof=1)
     assert pair.p == pytest.approx(2 * student.sf(t, 3))
@@ -177,6 +178,23 @@ def test_noise_is_named_and_alone_has_no_intervals() -> None:
     assert (alone.rows()[0]["lo"], alone.rankings[0].pairs) == (None, ())
     for on in ("gaussian", "far"):
         assert "gaussian cannot be generalised" in str(compare(folder, on=on, **options))
+
+
+def test_draws_and_improvements_are_over_classes_too() -> None:
+    found = compare([draw(1), draw(2)], metric="auroc", on="near", over="classes", bootstrap=20)
+    assert [ranking.over for ranking in found.rankings] == ["classes", "classes"]
+    held = results()
+    for over in ("images", "classes"):
+        found = compare(held, over=over, bootstrap=30)
+        (ranking,) = found.rankings
+        base, other = (next(r for r, e in zip(ranking.replicates, ranking.entries, strict=True)
+                            if e.detector == detector) for detector in ("mcp", "mls"))  # fmt: skip
+        (gain,) = (one for one in found.improvements if one.detector == "mls")
+        percents = 100 * (base - other) / base
+        expected = interval(gain.percent, percents)
+        if ranking.design is not None:
+            expected = cluster_interval(gain.percent, percents, ranking.design)
+        assert (gain.lo, gain.hi) == pytest.approx((expected.lo, expected.hi))
 
 
 @pytest.mark.parametrize(
