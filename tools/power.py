@@ -10,7 +10,7 @@ between classes that they have in the sum over pairs.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
@@ -25,7 +25,8 @@ from wordnet_splits.metrics.counts import Array
 from wordnet_splits.metrics.power import METRICS, TPR, Components, unpaired
 
 ROOT = Path(__file__).resolve().parents[1]
-RESULTS, OUT = ROOT / "manifests/results", ROOT / "wordnet_splits/data/power.toml"
+OUT = ROOT / "wordnet_splits/data/power.toml"
+RESULTS = sorted(file.parent for file in ROOT.glob("manifests/results/*/scores.parquet"))
 BLOCKS, ROLES = 50, ("near", "far")
 FEWEST_PAIRS, FEWEST_CLASSES, FEWEST_IMAGES = 3, 5, 500
 HEADER = """\
@@ -35,8 +36,7 @@ HEADER = """\
 # pairs are neighbours in the ranking, with auroc_range, and quartiles of the part between classes in AUROC;
 # subtrees = 1: they are not known.
 """
-Pair = tuple[float, dict[str, Components]]
-"""Mean AUROC, and metric -> components."""
+Pair = tuple[float, dict[str, Components]]  # mean AUROC, metric -> components
 
 
 class Measured(NamedTuple):
@@ -96,16 +96,15 @@ def pairs_of(inside: Array, outside: Array, classes: Array, subtrees: Array) -> 
             found = {}
             for m in METRICS:
                 of_id = (BLOCKS - 1) * np.var(means[a][m] - means[b][m]) * inside.shape[1]
-                variances = [*between(parts[a][m] - parts[b][m], classes, subtrees), of_id]
-                found[m] = Components(*(np.array(variances) / unpaired(m, mean)).tolist())
+                variances = np.array([*between(parts[a][m] - parts[b][m], classes, subtrees), of_id])
+                found[m] = Components(*(variances / unpaired(m, mean)).tolist())
             yield mean, found
 
 
-def measure(results: Path, only: Sequence[str] | None = None) -> dict[tuple[str, str], Measured]:
-    """Return (benchmark, group) -> its pairs, of every set large enough; ``only`` names folders."""
+def measure(folders: Iterable[Path]) -> dict[tuple[str, str], Measured]:
+    """Return (benchmark, group) -> its pairs, of every set of results that is large enough."""
     measured: dict[tuple[str, str], Measured] = {}
-    folders = sorted(file.parent for file in results.glob("*/scores.parquet"))
-    for folder in (f for f in folders if only is None or f.name in only):
+    for folder in folders:
         of_results = json.loads((folder / "about.json").read_text("utf-8"))["about"]["benchmark"]
         benchmark, table = of_results.partition("@")[0], pq.read_table(folder / "scores.parquet")
         groups, sources, ids = (np.array(table[c].to_pylist()) for c in ("group", "source", "class_id"))
@@ -120,10 +119,10 @@ def measure(results: Path, only: Sequence[str] | None = None) -> dict[tuple[str,
             names, classes = np.unique(ids[rows], return_inverse=True)
             if role not in ROLES or len(names) < FEWEST_CLASSES or rows.sum() < FEWEST_IMAGES:
                 continue
-            keys = zip(sources[rows].tolist(), ids[rows].tolist(), strict=True)
-            known = of_group[group].problem is None
-            kinds, subtrees = np.unique([known and of_group[group].of[k] for k in keys], return_inverse=True)
-            new = Measured(role, (int(rows.sum()), len(names), len(kinds)), [], [])
+            keys, clusters = zip(sources[rows].tolist(), ids[rows].tolist(), strict=True), of_group[group]
+            roots = ["" if clusters.problem else clusters.of[key] for key in keys]
+            subtrees = np.unique(roots, return_inverse=True)[1]
+            new = Measured(role, (int(rows.sum()), len(names), len({*roots})), [], [])
             entry = measured.setdefault((benchmark, group), new)
             for scores in map(np.array, runs.values()):
                 found = list(pairs_of(scores[:, inside], scores[:, rows], classes, subtrees))
