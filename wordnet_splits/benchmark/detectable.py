@@ -16,6 +16,8 @@ from operator import mul
 from pathlib import Path
 from typing import Any, get_args
 
+import numpy as np
+
 from wordnet_splits.base.errors import DataError
 from wordnet_splits.base.names import counted
 from wordnet_splits.base.tabular import Jsonable, Tabular
@@ -24,7 +26,7 @@ from wordnet_splits.benchmark.explain import manifest_of
 from wordnet_splits.benchmark.manifest import GroupRow, Manifest
 from wordnet_splits.benchmark.recipe import Recipe
 from wordnet_splits.metrics import power as formulas
-from wordnet_splits.metrics.power import METRICS, Clusters, Components, OodSet
+from wordnet_splits.metrics.power import METRICS, Components, OodSet
 
 MEAN, MEANS = "(mean)", ("near", "far")
 LEVELS: tuple[Level, ...] = get_args(Level)
@@ -156,10 +158,9 @@ def power(
             notes.setdefault(f"not generalised to other {level} ({problem})", []).append(row.group)
         parts, origin = _components(manifest.name, row)
         origins.setdefault(f"variances {origin}", []).append(row.group)
-        by_level = {"classes": list(sizes.values()), "subtrees": list(of_subtrees.values())}
-        clusters = {over: Clusters.from_sizes(of) for over, of in by_level.items()}
+        by_level = dict(zip(LEVELS[1:], (sizes.values(), of_subtrees.values()), strict=True))
         scaled = {m: Components(*map(mul, parts[m], formulas.unpaired(m, auroc))) for m in METRICS}
-        sets[row.group, row.role] = OodSet(scaled, sum(sizes.values()), clusters)
+        sets[row.group, row.role] = OodSet(scaled, {k: np.array([*v]) for k, v in by_level.items()})
     rows = [_row(*key, [part], id_images, difference) for key, part in sets.items()]
     for role in MEANS:
         of_role = [part for (_, r), part in sets.items() if r == role]
@@ -186,8 +187,8 @@ def _row(group: str, role: str, sets: Sequence[OodSet], id_images: int, differen
         {str(over): formulas.smallest_difference(sets, id_images, metric, over) for over in LEVELS}
         for metric in METRICS
     )
-    classes, subtrees = (sum(part.clusters[over].number for part in sets) for over in LEVELS[1:])
-    images = round(sum(part.images for part in sets))
+    classes, subtrees = (sum(len(part.sizes[over]) for part in sets) for over in LEVELS[1:])
+    images = round(sum(part.sizes["classes"].sum() for part in sets))
     needed = formulas.classes_needed(difference, sets, id_images)
     return PowerRow(group, role, classes, subtrees, images, auroc, fpr95, needed)
 

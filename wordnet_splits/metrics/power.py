@@ -23,15 +23,18 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import exp, sqrt
 from typing import NamedTuple
 
+import numpy as np
+
+from wordnet_splits.metrics.counts import Array
 from wordnet_splits.metrics.uncertainty import ClusterDesign
 
 POWER, SIGNIFICANCE, TPR = 0.8, 0.05, 0.95
 METRICS = ("auroc", "fpr95")
-MOST_CLASSES = 1_000_000
+MOST_CLASSES = 100_000
 """Largest number of classes that is tried."""
 
 
@@ -62,45 +65,26 @@ def unpaired(metric: str, auroc: float) -> Components:
     return Components(of_ood, of_ood, of_ood, of_id)
 
 
-class Clusters(NamedTuple):
-    """Number of classes or subtrees, and the number of equal size that gives the same variance."""
-
-    number: int
-    effective: float
-
-    @classmethod
-    def from_sizes(cls, sizes: Sequence[float]) -> Clusters:
-        """Return the clusters of these numbers of images, all positive."""
-        return cls(len(sizes), sum(sizes) ** 2 / sum(size**2 for size in sizes))
-
-
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class OodSet:
-    """An OOD set: components by metric, number of images, clusters by level (``classes``, ``subtrees``).
+    """An OOD set: components by metric, and level -> number of images of each class, of each subtree.
 
     A set of a single cluster is not drawn again: only its images vary.
     """
 
     components: Mapping[str, Components]
-    images: float
-    clusters: Mapping[str, Clusters]
+    sizes: Mapping[str, Array]
 
     def variance(self, metric: str, over: str) -> float:
         """Return the variance of the OOD part of the difference."""
         subtrees, classes, images, _ = self.components[metric]
+        total = float(self.sizes["classes"].sum())
         if over == "images":
-            return (subtrees + classes + images) / self.images
-        drawn, of_classes = self.clusters[over], self.clusters["classes"].effective
-        if drawn.number == 1:
-            return images / self.images
-        return subtrees / drawn.effective + classes / of_classes + images / self.images
-
-    def with_classes(self, count: int) -> OodSet:
-        """Return the set with another number of classes of the same sizes; the subtrees stay."""
-        before = self.clusters["classes"]
-        factor = count / before.number
-        classes = Clusters(count, factor * before.effective)
-        return replace(self, images=factor * self.images, clusters={**self.clusters, "classes": classes})
+            return (subtrees + classes + images) / total
+        if len(self.sizes[over]) == 1:
+            return images / total
+        of_subtrees, of_classes = (float(np.sum((self.sizes[k] / total) ** 2)) for k in (over, "classes"))
+        return subtrees * of_subtrees + classes * of_classes + images / total
 
 
 def smallest_difference(sets: Sequence[OodSet], id_images: int, metric: str, over: str) -> float | None:
@@ -121,7 +105,7 @@ def smallest_difference(sets: Sequence[OodSet], id_images: int, metric: str, ove
     error = sqrt(of_id + sum(share**2 * part.variance(metric, over) for part in sets))
     if over == "images":
         return float(error * (ndtri(1 - SIGNIFICANCE / 2) + ndtri(POWER)))
-    counts = tuple(part.clusters[over].number for part in sets if part.clusters[over].number > 1)
+    counts = tuple(k for part in sets if (k := len(part.sizes[over])) > 1)
     if not counts:
         return None
     df = ClusterDesign((share,) * len(counts), counts).df
@@ -134,13 +118,15 @@ def classes_needed(difference: float, sets: Sequence[OodSet], id_images: int) ->
     The classes of every set with several change in proportion. None if no number is enough: then the ID
     images, or sets of a single class, limit the error.
     """
-    counts = [part.clusters["classes"].number for part in sets]
+    sizes = [np.sort(part.sizes["classes"]) for part in sets]
+    counts = list(map(len, sizes))
     several = sum(count for count in counts if count > 1)
 
     def shown(total: int) -> bool:
         grown = [
-            part if count == 1 else part.with_classes(max(2, round(count * total / several)))
-            for part, count in zip(sets, counts, strict=True)
+            OodSet(part.components, {"classes": size[np.arange(new) * count // new]})
+            for part, size, count in zip(sets, sizes, counts, strict=True)
+            for new in [1 if count == 1 else max(2, round(count * total / several))]
         ]
         smallest = smallest_difference(grown, id_images, "auroc", "classes")
         return smallest is not None and smallest <= difference

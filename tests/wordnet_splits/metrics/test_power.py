@@ -9,7 +9,6 @@ from scipy.stats import t as student
 
 from wordnet_splits.metrics import auroc, fpr95_id_positive, rank_counts
 from wordnet_splits.metrics.power import (
-    Clusters,
     Components,
     OodSet,
     classes_needed,
@@ -24,8 +23,7 @@ PARTS = Components(0.3, 0.5, 4.0, 0.0)
 
 def made_set(classes: int, subtrees: int, parts: Components = PARTS, per_class: int = PER_CLASS) -> OodSet:
     sizes = {"classes": [per_class] * classes, "subtrees": [per_class * classes // subtrees] * subtrees}
-    clusters = {over: Clusters.from_sizes(of) for over, of in sizes.items()}
-    return OodSet({"auroc": parts, "fpr95": parts}, per_class * classes, clusters)
+    return OodSet({"auroc": parts, "fpr95": parts}, {over: np.array(of) for over, of in sizes.items()})
 
 
 @pytest.mark.parametrize("clusters", [5, 10, 40])
