@@ -3,9 +3,12 @@
 A parameter (or a detector) that is chosen on the unknown classes on which it is measured looks better than on
 others. Each subtree of OOD classes is held out in turn: the choice is made on all others and measured on it.
 
-Let S_cf be the AUROC of candidate c on fold f times w_f, the fold's share of the images; c* has the greatest
-sum over folds, c_f the greatest over all folds but f. Flattery is the sum over f of d_f = S_c*f - S_(c_f)f,
-never negative. Its interval for k independent folds: +- t(k - 1) (k/(k - 1) sum (d_f - w_f flattery)^2)^1/2.
+Let S_cf be the AUROC of candidate c on fold f times the fold's share of the images; c* has the greatest sum
+over folds, c_f the greatest over all folds but f. Flattery is the sum over f of S_c*f - S_(c_f)f, never
+negative. Its interval is +- t(k - 1) (k/(k - 1))^1/2 sd of replicates, which draw k folds with replacement
+and hold the copies of a fold out together. In simulations (2 to 30 candidates, 5 to 40 folds) flattery has no
+bias, and the interval covers its expectation in 94 to 100%, or 82% if one candidate is so far ahead that
+flattery is .0007. (Were the k differences taken as independent, in 23 to 88%.)
 
 References
 ----------
@@ -25,6 +28,8 @@ import numpy as np
 from wordnet_splits.base.errors import DataError, unknown
 from wordnet_splits.base.tabular import Records
 from wordnet_splits.metrics import ScoreSet, auroc_per_class
+from wordnet_splits.metrics.draws import cluster_draws
+from wordnet_splits.metrics.uncertainty import ClusterDesign, cluster_interval
 from wordnet_splits.wordnet.taxonomy import load
 from wordnet_splits.wordnet.taxonomy.subtrees import subtree_roots
 
@@ -38,6 +43,8 @@ from .ranking import Scope, require_same_images, scope_named
 
 ALL = "all"
 """In place of a detector: the choice among all detectors."""
+REPLICATES = 1000
+"""Draws of folds behind the interval."""
 FEW_FOLDS = 5
 """Fewest folds whose interval is not flagged."""
 
@@ -55,7 +62,7 @@ class ChoiceFlattery:
     same : share of folds and runs in which the choice without the fold is the same.
     measured : value of the choice on the classes that it was made on.
     held_out : value on classes that the choice was made without.
-    flattery, lo, hi : measured - held_out, and its 95% interval over folds, None if no choice changes.
+    flattery, lo, hi : measured - held_out, and its 95% interval over folds, None if no choice ever changes.
     left_out : OOD images of no fold: of classes without a synset, or of sets with a single class.
     other_networks : labels without scores on all networks of the first label, left out.
     """
@@ -133,11 +140,8 @@ def draw_flattery(
         weighted = [[_weighted(runs[label][key], pools, folds) for label in labels] for key in networks]
         parts: Array = np.array(weighted)[:, :, 0]
         best, without = choices(parts)
-        measured, held_out = (
-            np.take_along_axis(parts, chosen[:, None], axis=1)[:, 0].mean(axis=0)
-            for chosen in (np.broadcast_to(best[:, None], without.shape), without)
-        )
-        flattery, lo, hi = _interval(measured - held_out, weighted[0][0][1])
+        measured, held_out = (sums_of_choice(parts, choice) for choice in (best[:, None], without))
+        flattery, lo, hi = flattery_interval(parts, weighted[0][0][1])
         row = ChoiceFlattery(
             draw.benchmark,
             model,
@@ -148,8 +152,8 @@ def draw_flattery(
             parts.shape[2],
             " | ".join(dict.fromkeys(labels[n] for n in best)),
             float((without == best[:, None]).mean()),
-            float(measured.sum()),
-            float(held_out.sum()),
+            float(measured.mean()),
+            float(held_out.mean()),
             flattery,
             lo,
             hi,
@@ -161,25 +165,40 @@ def draw_flattery(
 
 
 def choices(parts: Array) -> tuple[Array, Array]:
-    """Return the candidate chosen in each run (r,), and without each fold (r, k); the first of equal ones.
+    """Return the candidate chosen on all folds (...), and without each (..., k); the first of equal ones.
 
     Parameters
     ----------
-    parts : (r, c, k) AUROC of each candidate on each fold, times the fold's share.
+    parts : (..., c, k) AUROC of each candidate on each fold, times the fold's share.
     """
-    total = parts.sum(axis=2)
-    return total.argmax(axis=1), (total[:, :, None] - parts).argmax(axis=1)
+    total = parts.sum(axis=-1)
+    return total.argmax(axis=-1), (total[..., None] - parts).argmax(axis=-2)
 
 
-def _interval(lost: Array, shares: Array, level: float = 0.95) -> tuple[float, float | None, float | None]:
-    """Return a sum over folds with its interval, at least 0; None if all its terms are 0."""
-    from scipy.stats import t
+def sums_of_choice(parts: Array, choice: Array) -> Array:
+    """Return the sum over folds (...) of ``parts`` (..., c, k) for the candidates chosen (..., k or 1)."""
+    return np.asarray(np.take_along_axis(parts, choice[..., None, :], axis=-2).sum(axis=(-2, -1)))
 
-    if not lost.any():
-        return 0.0, None, None
-    k, value = len(lost), float(lost.sum())
-    half = float(t.ppf((1 + level) / 2, k - 1) * np.sqrt(k / (k - 1) * np.sum((lost - shares * value) ** 2)))
-    return value, max(0.0, value - half), value + half
+
+def flattery_interval(parts: Array, shares: Array) -> tuple[float, float | None, float | None]:
+    """Return the flattery of the choices in runs, mean over runs, and its interval, None if nothing varies.
+
+    Parameters
+    ----------
+    parts : (r, c, k) as of `choices`.
+    shares : (k,) of the folds.
+    """
+
+    def flattery(of_run: Array) -> Array:
+        best, without = choices(of_run)
+        return sums_of_choice(of_run, best[..., None]) - sums_of_choice(of_run, without)
+
+    k = len(shares)
+    counts = cluster_draws(0, "held out", REPLICATES, k)
+    drawn = np.mean([flattery(of_run * counts[:, None]) for of_run in parts], axis=0) / (counts @ shares)
+    value = float(flattery(parts).mean())
+    _, lo, hi = cluster_interval(value, drawn, ClusterDesign((1.0,), (k,)), clip=True)
+    return (value, lo, hi) if drawn.any() else (value, None, None)
 
 
 def _by_network(entry: Entry) -> dict[str, Mapping[str, ScoreSet]]:
@@ -235,7 +254,7 @@ def flattery_table(rows: Sequence[ChoiceFlattery]) -> Table:
     first = rows[0]
     notes = [
         f"Each of the {first.over} is held out in turn: the choice is made on the others and measured on it. "
-        "Flattery: measured - held out, with its 95% interval; same: share of folds with the same choice."
+        f"Flattery: measured - held out, 95% interval over {first.over}; same: share with the same choice."
     ]
     if min(row.folds for row in rows) < FEW_FOLDS:
         notes.append(f"Fewer than {FEW_FOLDS} {first.over}: the interval may be too short.")
