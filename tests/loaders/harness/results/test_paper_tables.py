@@ -168,17 +168,17 @@ def test_names_that_are_none_are_refused_with_the_nearest(results: Results) -> N
         format_tables(results, "latx")
 
 
-def test_comparisons_are_bold_by_the_paired_interval(results: Results) -> None:
+def test_comparisons_have_in_bold_what_no_other_is_better_than(results: Results) -> None:
     from loaders.harness import compare
 
     found = compare(results, metric="auroc", on="near", bootstrap=50)
     latex_rows(found.to_latex())
     table = found.tables()[0]
     ranking = found.rankings[0]
-    best = f"{ranking.entries[0].model} {ranking.entries[0].detector}"
-    good = {best} | {pair.b for pair in ranking.pairs if pair.a == best and pair.lo <= 0}
+    worse = {pair.b for pair in ranking.pairs if (pair.p_adjusted or 0) <= 1 - ranking.level}
+    good = {f"{entry.model} {entry.detector}" for entry in ranking.entries} - worse
     assert {" ".join(table.cells[r][:2]) for r, c in table.bold} == good
-    assert "paired difference" in found.to_markdown()
+    assert table.bold_rule in found.to_markdown()
 
 
 def test_the_command_prints_and_writes(
