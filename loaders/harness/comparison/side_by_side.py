@@ -73,13 +73,8 @@ class Comparison(TableReport):
     def rows(self) -> Sequence[Mapping[str, Any]]:
         """Return the entries of every ranking, best first."""
         return [
-            {
-                "benchmark": ranking.benchmark,
-                "metric": self.metric,
-                "on": self.on,
-                "over": ranking.over,
-                **asdict(entry),
-            }
+            {"benchmark": ranking.benchmark, "metric": self.metric, "on": self.on, "over": self.over}
+            | asdict(entry)
             for ranking in self.rankings
             for entry in ranking.entries
         ]
