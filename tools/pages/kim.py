@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
-import pyarrow.compute as pc
 from scipy.optimize import brentq
 from scipy.stats import norm
 
 from loaders.harness import Results, compare
-from loaders.harness.results.scores import without_runs
+from wordnet_splits.benchmark.clusters import Level
 from wordnet_splits.metrics import aurc, aurc_original, aurc_proposed, aurc_unknown, auroc
 
 from .measured import means, text_of
@@ -54,53 +52,53 @@ PAIRS = (
 """Neighbours in the paper's order by AURC of misclassification."""
 MEASURED = (("aurc", "id", 1000, 1), ("auroc", "cifar-60", 100, 3))
 """(metric, place, times, its column in `TABLE_6` after the title)."""
+OTHERS: tuple[Level, ...] = ("classes", "subtrees")
 Better = dict[tuple[str, str], list[str]]
-"""(a, b) -> improvement of a over b by metric, with its interval, as printed."""
+"""(a, b) -> improvement of a over b by metric, with its interval, and its intervals `OTHERS`, as printed."""
 
 
 def differences(results: Path) -> Iterator[tuple[str, ...]]:
-    """Yield the improvement of each method over the next in the paper's order, in the paper and in ours."""
-    plain, dropout = (better(Results.read(results / folder)) for folder in FOLDERS)
+    """Yield the improvement of each method over the next in the paper's order, then of others, with ours."""
+    plain, dropout = (better([Results.read(results / folder)]) for folder in FOLDERS)
     for a, b in PAIRS:
-        published = [
-            (float(TABLE_6[a][1 + column]) - float(TABLE_6[b][1 + column])) * (-1 if metric == "aurc" else 1)
-            for metric, _, _, column in MEASURED
-        ]
-        cells = (
-            cell
-            for value, computed in zip(published, plain[a, b], strict=True)
-            for cell in (f"{value:.2f}", computed)
-        )
-        yield (TABLE_6[a][0], TABLE_6[b][0], *cells)
-    for seed in (0, 1):
-        aurc, auroc = better(of_run(Results.read(results / FOLDERS[0]), seed))["react", "openmax"]
-        yield (f"ReAct, seed {seed} alone", "OpenMax", "-", aurc, "-", auroc)
-    aurc, auroc = dropout["mc_dropout", "mcp"]
-    yield ("MCdropout", "MCP of the network with dropout", "-", aurc, "-", auroc)
+        yield (TABLE_6[a][0], TABLE_6[b][0], *compared(TABLE_6[a], TABLE_6[b], plain[a, b]))
+    yield (*("MCdropout", DROPOUT[0]), *compared((), (), dropout["mc_dropout", "mcp"]))
+    trained = [Results.read(results / folder) for folder in (FOLDERS[0], METHODS_FOLDER)]
+    by_recipe = better(trained, ["mcp"], lambda name: name.split(" ")[0].rpartition("-")[0])
+    for recipe in ("kim-cifar-crl", "kim-cifar-augmix"):
+        row = TRAINED[recipe]
+        yield (row[0], "MCP", *compared(row, TABLE_6["mcp"], by_recipe[recipe, "kim-cifar"]))
 
 
-def of_run(results: Results, run: int) -> Results:
-    """Select a single run from results, without ensembles."""
-    about = results.about
-    scores, predictions = without_runs(results, [facts.run for facts in about.runs if facts.run != run])
-    update = {
-        "runs": tuple(facts for facts in about.runs if facts.run == run),
-        "detectors": tuple(facts for facts in about.detectors if facts.runs == (run,)),
-    }
-    of_run = {"about": about.model_copy(update=update), "scores": scores, "predictions": predictions}
-    return replace(results, results=results.results.filter(pc.field("run") == run), **of_run)
+def compared(a: Sequence[str], b: Sequence[str], texts: Sequence[str]) -> Iterator[str]:
+    """Yield the cells of a pair: for each metric the paper's difference and ours, then intervals `OTHERS`."""
+    for (metric, *_, column), text in zip(MEASURED, texts, strict=False):
+        value = (float(a[1 + column]) - float(b[1 + column])) * (-1 if metric == "aurc" else 1) if a else None
+        yield from ("-" if value is None else f"{value:.2f}", text)
+    yield from texts[len(MEASURED) :]
 
 
-def better(results: Results) -> Better:
-    """Return the differences of all pairs of detectors over the test images, means of the runs."""
+def better(
+    results: Sequence[Results],
+    detectors: Sequence[str] | None = None,
+    key: Callable[[str], str] = lambda name: name.split(" ")[1].partition("[")[0],
+) -> Better:
+    """Return the differences of all pairs ``key(name)``, means of the runs; over `OTHERS` of near AUROC."""
     texts: Better = {}
-    for metric, on, times, _ in MEASURED:
-        (ranking,) = compare(results, metric=metric, on=on, bootstrap=1000).rankings
+    levels: list[tuple[str, str, int, Level]] = [(*where, "images") for *where, _ in MEASURED]  # type: ignore[misc]
+    levels += [("auroc", "cifar-60", 100, over) for over in OTHERS]
+    for metric, on, times, over in levels:
+        options = {"metric": metric, "on": on, "over": over, "bootstrap": 1000}
+        (ranking,) = compare(results, detectors=detectors, **options).rankings
         for pair in ranking.pairs:
-            a, b = (name.split(" ")[1].partition("[")[0] for name in (pair.a, pair.b))
+            assert pair.lo is not None
+            assert pair.hi is not None
+            a, b = map(key, (pair.a, pair.b))
             value, lo, hi = (times * each for each in (pair.better, pair.lo, pair.hi))
-            texts.setdefault((a, b), []).append(text_of(value, (lo, hi)))
-            texts.setdefault((b, a), []).append(text_of(-value, (-hi, -lo)))
+            for names, ends in (((a, b), (lo, hi)), ((b, a), (-hi, -lo))):
+                text = text_of(value if names == (a, b) else -value, ends)
+                in_table = text if over == "images" else f"{ends[0]:.2f} to {ends[1]:.2f}"
+                texts.setdefault(names, []).append(in_table)
     return texts
 
 

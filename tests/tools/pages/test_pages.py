@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -50,6 +51,14 @@ def test_the_fidelity_page_holds_the_aurc_against_near() -> None:
     page = (ROOT / "docs" / "evidence" / "fidelity.md").read_text(encoding="utf-8").splitlines()
     rows = ["| " + " | ".join(row) + " |" for row in kim.against_near(ROOT / "manifests" / "results")]
     assert {row.replace("|  |", "| |") for row in rows} <= set(page)
+
+
+@pytest.mark.docs
+def test_the_page_of_conclusions_holds_the_shares(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(ROOT / "docs")
+    computed = [*import_module("generating.conclusions").rows()]
+    page = (ROOT / "docs" / "conclusions.md").read_text(encoding="utf-8").splitlines()
+    assert [line for line in page if line in computed] == computed
 
 
 if __name__ == "__main__":
