@@ -128,3 +128,18 @@ def test_rates_of_a_batch_that_cannot_be_kept_are_refused() -> None:
     for few, dependent in ((18, False), (60, True)):
         with raises(DataError, where="fdr", naming=(few,)):
             BatchGuarantee(0.05, few, dependent).least(100)
+
+
+@pytest.mark.parametrize(("n", "known", "rate"), [(4, 2, 0.4), (5, 2, 0.5), (3, 3, 0.75)])
+def test_the_false_discovery_rate_is_exact_over_every_order_of_scores(
+    n: int, known: int, rate: float
+) -> None:
+    guarantee, m = BatchGuarantee(rate, n), 3
+    shares = []
+    for order in permutations(range(n + known)):
+        scores = np.array([*order[n:], *[-1] * (m - known)], dtype=np.float32)  # OOD images are lowest
+        flags = guarantee.flags(guarantee.adjusted(p_values(np.sort(np.float32(order[:n])), scores)))
+        shares.append(flags[:known].sum() / max(1, flags.sum()))
+    exact = rate * known / m
+    assert (np.mean(shares) == pytest.approx(exact)) == (rate * (n + 1) % m == 0)
+    assert np.mean(shares) <= exact + 1e-12

@@ -15,6 +15,7 @@ from scipy.special import logsumexp
 from sklearn.metrics import roc_auc_score
 
 from loaders.harness import check_results
+from loaders.harness.cli.main import app
 from loaders.harness.data.arrays import Array, Arrays
 from loaders.harness.detectors import detector_spec, get_detector
 from loaders.harness.detectors.registry import configure
@@ -28,6 +29,7 @@ from loaders.harness.results.sentences import lines_below
 from tests.loaders.harness.evaluation.fake_runs import OPEN_SET, Reading, fake_manifest, fake_run
 from tests.raising import raises
 from wordnet_splits.base.errors import DataError, UnknownNameError
+from wordnet_splits.base.terminal.runner import run
 from wordnet_splits.benchmark.manifest import Manifest
 from wordnet_splits.benchmark.resolve import load_manifest
 from wordnet_splits.wordnet.taxonomy import load
@@ -311,6 +313,8 @@ def mapped_manifest() -> Manifest:
 
 
 def test_a_sweep_may_leave_out_classes_in_subtrees_of_test_classes(tmp_path: Path) -> None:
+    from loaders.harness import compare
+
     manifest = mapped_manifest()
     run = fake_run(manifest)
     found = evaluate_runs(manifest, [run], "energy", sweep="disjoint subtrees")
@@ -326,12 +330,18 @@ def test_a_sweep_may_leave_out_classes_in_subtrees_of_test_classes(tmp_path: Pat
     facts = found.about.detector("energy", 0)
     assert facts.chosen_on == "auroc of known/val against negative/val in disjoint subtrees"
     assert any("6 of the 8 OOD validation classes" in note for note in found.about.notes)
+    assert found.about.command.split()[-2:] == ["--sweep", "--disjoint"]
+    (table,) = compare(found, bootstrap=0).sweeps
+    assert facts.chosen_on in table.notes[0]
     found.write(tmp_path)
     assert not [d for d in check_results(tmp_path, benchmark=manifest).differences if d.table == "sweeps"]
 
 
-def test_a_sweep_without_disjoint_classes_is_refused() -> None:
+def test_a_sweep_without_disjoint_classes_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
     with raises(DataError, where="made", naming=(0, 4)):
         evaluate_runs(OPEN_SET, [fake_run(OPEN_SET)], "energy", sweep="disjoint subtrees")
     with raises(UnknownNameError, where="sweep", near="disjoint subtrees"):
         evaluate_runs(OPEN_SET, [fake_run(OPEN_SET)], "energy", sweep="disjoint subtree")
+    words = "run --benchmark digits --model demo:digits --disjoint --json"
+    assert run(app, words.split(), "unknown-eval") == 2
+    assert json.loads(capsys.readouterr().out)["error"]["where"] == "--disjoint"
