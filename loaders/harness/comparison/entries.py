@@ -271,7 +271,7 @@ def draws_of(
     if len(benchmarks) > 1 and not across:
         raise DataError(
             f"results on different benchmarks: {', '.join(benchmarks)}",
-            hint="compare the results of each benchmark separately, or rank across them (`--across`)",
+            hint="compare the results of each benchmark separately, or rank across them (`compare --across`)",
         )
     by_draw: dict[str, list[NamedResults]] = {}
     for evaluation in every:
