@@ -16,7 +16,7 @@ from typing import Final
 
 import numpy as np
 
-from wordnet_splits.base.errors import DataError, UnknownNameError
+from wordnet_splits.base.errors import DataError, UnknownNameError, unknown
 from wordnet_splits.benchmark.clusters import Level
 from wordnet_splits.benchmark.manifest import Manifest
 from wordnet_splits.benchmark.resolve import load_manifest
@@ -267,6 +267,10 @@ def draws_of(
     every = [NamedResults.from_results(item, index) for index, item in enumerate(results)]
     if not every:
         raise DataError("no results are given", hint="give folders that `unknown-eval run` wrote")
+    held = dict.fromkeys(name for evaluation in every for name in evaluation.results.detectors)
+    for name in detectors or ():
+        if name not in held:
+            raise unknown("detector of these results", name, held, where="--detectors")
     benchmarks = dict.fromkeys(without_seed(evaluation.results.about.benchmark) for evaluation in every)
     if len(benchmarks) > 1 and not across:
         raise DataError(

@@ -173,7 +173,7 @@ def test_fewer_pairs_differ_over_classes_and_subtrees_than_over_images() -> None
 
 def test_noise_is_named_and_alone_has_no_intervals() -> None:
     folder = REAL / "unknown-cifar-tinyval-resnet20-short"
-    options = {"detectors": ["msp", "knn"], "metric": "auroc", "over": "classes", "bootstrap": 20}
+    options = {"detectors": ["mcp", "knn"], "metric": "auroc", "over": "classes", "bootstrap": 20}
     alone = compare(folder, on="gaussian", **options)
     assert (alone.rows()[0]["lo"], alone.rankings[0].pairs) == (None, ())
     for on in ("gaussian", "far"):
@@ -436,8 +436,8 @@ def test_folders_are_read_and_everything_is_one_json_object(tmp_path: Path) -> N
 
 def test_an_absent_detector_or_value_is_one_line() -> None:
     held = results()
-    with raises(DataError, where="results 1", naming="knn"):
-        compare(held, detectors=["knn"])
+    with raises(UnknownNameError, where="--detectors", naming="knn"):
+        compare(held, detectors=["mcp", "knn"])
     with raises(DataError, where="results 1", naming=("accuracy", "svhn")):
         compare(held, metric="accuracy", on="svhn")
 

@@ -382,7 +382,7 @@ def test_names_from_outside_are_only_text(tmp_path: Path) -> None:
         ("rock", {}, UnknownNameError, "--what"),
         ("roc", {"groups": ["fara"]}, UnknownNameError, "--group"),
         ("kim-7", {}, DataError, "kim-7"),
-        ("roc", {"detectors": ["knn"]}, DataError, "results 1"),
+        ("roc", {"detectors": ["knn"]}, UnknownNameError, "--detectors"),
     ],
 )
 def test_what_is_lacking_is_one_line(
