@@ -67,6 +67,12 @@ class Metric:
         """Whether all values are known to lie in [0, 1]: not of users' metrics and Geifman's excess."""
         return not self.origin and self.name != "e_aurc_geifman"
 
+    @property
+    def is_at_ood_quantile(self) -> bool:
+        """Whether the threshold of a built-in metric is a quantile of OOD scores."""
+        names = ("fpr95_ood_positive", "detection_error_ood_positive", "ccr_at_fpr")
+        return not self.origin and self.name.startswith(names)
+
     def computable(self, counts: RankCounts) -> bool:
         """Return whether ``counts`` have every required input."""
         return not {*self.needs}.difference(available_inputs(counts))

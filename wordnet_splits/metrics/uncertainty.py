@@ -1,11 +1,17 @@
 """Intervals of metrics over images, over classes and over subtrees of classes.
 
 Over images the interval is that of the percentiles of the replicates. Over clusters of OOD images (classes or
-subtrees) it is value +- t x standard error, since with few clusters percentile intervals are too short: a set
-with k clusters and share a of the value counts with k - 1 degrees of freedom; over several sets (a mean, a
-pool) Satterthwaite's number is taken, given equal variance between the clusters of each set.
+subtrees) percentile intervals are too short if these are few. It is value +- t x standard error, of the
+arcsine of the root of metrics in [0, 1], whose errors are more symmetric. A set with k clusters and share a
+of the value counts with k - 1 degrees of freedom; over several sets (a mean, a pool) Satterthwaite's number
+is taken, given equal variance between the clusters of each set. Clusters of unequal sizes count as Kish's
+effective number of them.
 
-Reference: Satterthwaite, An Approximate Distribution of Estimates of Variance Components, Biometrics 1946.
+References
+----------
+Satterthwaite, An Approximate Distribution of Estimates of Variance Components, Biometrics 1946. Anscombe, The
+Transformation of Poisson, Binomial and Negative-Binomial Data, Biometrika 1948 (arcsine).
+Kish, Survey Sampling, 1965 (effective number).
 """
 
 from __future__ import annotations
@@ -23,8 +29,13 @@ from wordnet_splits.metrics.registry import get_metric
 from wordnet_splits.metrics.resampling import REPLICATES, bootstrap_replicates, has_clusters
 from wordnet_splits.metrics.summary import ScoreSet, pool, split_sides
 
-FEW_CLUSTERS = 5
-"""Fewest degrees of freedom + 1 whose intervals hold their level in simulations; fewer are flagged."""
+FEW_CLUSTERS = 10
+"""Fewest degrees of freedom + 1 with which 95% intervals of AUROC and FPR95 (ID positive) cover 93 to 97%.
+
+From the simulations of docs/conclusions.md, "Coverage".
+"""
+FEW_AT_OOD_QUANTILE = 100
+"""The same for metrics whose threshold is a quantile of OOD scores: 10 to 60 clusters cover 90 to 94%."""
 
 
 class Interval(NamedTuple):
@@ -87,11 +98,12 @@ class ClusterDesign:
     Attributes
     ----------
     shares : share of each OOD set in the value: 1 alone, 1/G in a mean, n_g/n in a pool.
-    clusters : number of clusters of each.
+    clusters : number of clusters of each; unequal ones count as (sum of sizes)^2/(sum of squares), at least
+        2.
     """
 
     shares: tuple[float, ...]
-    clusters: tuple[int, ...]
+    clusters: tuple[float, ...]
 
     @classmethod
     def from_pools(cls, pools: Sequence[Sequence[ScoreSet]]) -> ClusterDesign:
@@ -105,9 +117,12 @@ class ClusterDesign:
         for sets in pools:
             total = sum(len(part.confidence) for part in sets)
             for part in sets:
-                if part.clusters is not None and (k := len(np.unique(part.clusters))) > 1:
+                if part.clusters is None:
+                    continue
+                sizes = np.unique(part.clusters, return_counts=True)[1]
+                if len(sizes) > 1:
                     shares.append(len(part.confidence) / total / len(pools))
-                    clusters.append(k)
+                    clusters.append(max(2.0, float(sizes.sum() ** 2 / np.sum(sizes**2))))
         return cls(tuple(shares), tuple(clusters))
 
     @property
@@ -133,6 +148,11 @@ class ClusterDesign:
         """Whether the clusters are so few that intervals may miss their level."""
         return self.df < FEW_CLUSTERS - 1
 
+    def is_few_for(self, metric: str) -> bool:
+        """Return whether they are so few for a metric; without the suffix of full-spectrum metrics."""
+        least = FEW_AT_OOD_QUANTILE if get_metric(metric).is_at_ood_quantile else FEW_CLUSTERS
+        return self.df < least - 1
+
 
 def cluster_interval(
     value: float, replicates: Array, design: ClusterDesign, *, level: float = 0.95, clip: bool = False
@@ -143,7 +163,8 @@ def cluster_interval(
 
     Parameters
     ----------
-    clip : whether to keep the interval within [0, 1], for metrics with that range.
+    clip : whether to keep the interval within [0, 1], for metrics with that range: it is that of
+        arcsin(sqrt(value)), with the standard deviation divided by 2 sqrt(value (1 - value)).
     """
     _check_level(level)
     valid = replicates[~np.isnan(replicates)]
@@ -152,8 +173,13 @@ def cluster_interval(
     from scipy.stats import t
 
     half = float(t.ppf((1 + level) / 2, design.df)) * design.factor * float(np.std(valid, ddof=1))
-    lo, hi = value - half, value + half
-    return Interval(value, max(lo, 0.0), min(hi, 1.0)) if clip else Interval(value, lo, hi)
+    if not clip:
+        return Interval(value, value - half, value + half)
+    if not 0 < value < 1:
+        return Interval(value, max(value - half, 0.0), min(value + half, 1.0))
+    angle, half = math.asin(math.sqrt(value)), half / (2 * math.sqrt(value * (1 - value)))
+    lo, hi = max(angle - half, 0.0), min(angle + half, math.pi / 2)
+    return Interval(value, math.sin(lo) ** 2, math.sin(hi) ** 2)
 
 
 def _check_level(level: float) -> None:

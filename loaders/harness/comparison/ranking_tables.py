@@ -8,6 +8,7 @@ from dataclasses import asdict, replace
 from itertools import pairwise
 
 from ..results.clusters import KINDS
+from ..results.metric_rows import FULL_SPECTRUM
 from ..results.table import NOTHING, Table, interval_text, number_text, table_of_records
 from .draws import Agreement, DrawComparison
 from .ranking import Pair, Ranked, Ranking
@@ -94,7 +95,7 @@ def _interval_notes(ranking: Ranking) -> Iterator[str]:
             f"Intervals over {KINDS[over]} ({', '.join(drawn)}): {replicates:,} replicates, t with "
             f"{ranking.design.df:.3g} degrees of freedom."
         )
-        if ranking.design.is_few:
+        if ranking.design.is_few_for(ranking.metric.removesuffix(FULL_SPECTRUM)):
             yield f"These {over} are so few that intervals and p may miss their level."
     yield from ranking.clusters.notes(ranking.groups)
 

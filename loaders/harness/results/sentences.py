@@ -10,7 +10,7 @@ import numpy as np
 from wordnet_splits.base.errors import SplitsError
 from wordnet_splits.base.text_formats import parse_json
 from wordnet_splits.metrics import spread
-from wordnet_splits.metrics.uncertainty import FEW_CLUSTERS
+from wordnet_splits.metrics.uncertainty import FEW_AT_OOD_QUANTILE, FEW_CLUSTERS
 
 from .clusters import KINDS
 from .metadata import DISJOINT, NOT_CHOSEN
@@ -199,6 +199,11 @@ def _interval_lines(results: ResultTables) -> Iterator[str]:
     yield f"{title} {total:,} {KINDS[over]}{cut} ({sizes}); of ID values over test images."
     if few := ", ".join(f"{group} {count}" for group, count in several.items() if count < FEW_CLUSTERS):
         yield f"Fewer than {FEW_CLUSTERS} {over}, so intervals may miss their level: {few}."
+    if any(count < FEW_AT_OOD_QUANTILE for count in several.values()):
+        yield (
+            "95% intervals of fpr95_ood_positive, detection_error_ood_positive and ccr_at_fpr cover about "
+            f"90% with fewer than {FEW_AT_OOD_QUANTILE} {over}."
+        )
     if kept := ", ".join(f"{group} ({why})" for group, why in sets.items() if group not in several):
         yield f"Not generalised to other {over}, kept in means and pools: {kept}."
 

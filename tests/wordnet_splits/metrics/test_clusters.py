@@ -139,7 +139,9 @@ def test_bootstrap_over_clusters_is_wider_and_leaves_accuracy_to_the_images() ->
     found, images = bootstrap(sets), bootstrap(plain)
     drawn = bootstrap_replicates(sets, ["auroc"])["auroc"]
     design = ClusterDesign.from_pools([sets[1:]])
-    assert design == ClusterDesign((38 / 50,), (4,))
+    sizes = np.unique(sets[1].clusters, return_counts=True)[1]
+    assert 3 < sum(sizes) ** 2 / sum(sizes**2) < 4
+    assert design == ClusterDesign((38 / 50,), (sum(sizes) ** 2 / sum(sizes**2),))
     assert found["auroc"] == cluster_interval(images["auroc"].value, drawn, design, clip=True)
     assert found["auroc"].hi - found["auroc"].lo > images["auroc"].hi - images["auroc"].lo
     assert not any(r.lo < 0 or r.hi > 1 for name, r in found.items() if name != "e_aurc_geifman")
@@ -169,6 +171,33 @@ def test_designs(shares, clusters, factor, df) -> None:
     design = ClusterDesign(shares, clusters)
     assert design.factor == pytest.approx(factor, nan_ok=True)
     assert design.df == pytest.approx(df)
+
+
+@pytest.mark.parametrize(
+    ("value", "clip", "lo", "hi"),
+    [
+        (0.5, False, -1.0, 2.0),
+        (0.5, True, 0.0, 1.0),
+        (0.75, True, 0.0, 1.0),
+        (1.0, True, 0.0, 1.0),
+        (0.0, True, 0.0, 1.0),
+    ],
+)
+def test_wide_intervals_stay_in_the_range(value, clip, lo, hi) -> None:
+    found = cluster_interval(value, np.array([0.0, 1.0, 0.5, np.nan]), ClusterDesign((1.0,), (2,)), clip=clip)
+    assert (found.lo <= lo, found.hi >= hi) == (True, True)
+    assert clip is (found[1:] == (0.0, 1.0))
+    narrow = cluster_interval(0.9, np.array([0.89, 0.91, 0.9]), ClusterDesign((1.0,), (40,)), clip=True)
+    plain = cluster_interval(0.9, np.array([0.89, 0.91, 0.9]), ClusterDesign((1.0,), (40,)))
+    assert narrow == pytest.approx(plain, abs=2e-3)
+
+
+def test_designs_are_few_by_metric() -> None:
+    assert [ClusterDesign((1.0,), (k,)).is_few for k in (3, 9, 10, 60)] == [True, True, False, False]
+    assert ClusterDesign((0.5, 0.5), (3, 60)).is_few
+    assert not ClusterDesign((1.0,), (10,)).is_few_for("fpr95_id_positive")
+    assert ClusterDesign((1.0,), (60,)).is_few_for("fpr95_ood_positive_interpolated")
+    assert ClusterDesign((1.0,), (60,)).is_few_for("ccr_at_fpr_0.01")
 
 
 def _with(sets: list[ScoreSet], n: int, **fields: object) -> list[ScoreSet]:

@@ -29,7 +29,7 @@ from tests.loaders.harness.evaluation.fake_runs import fake_manifest, fake_run
 from tests.loaders.harness.long_tables import long_scores
 from tests.raising import raises
 from wordnet_splits.base.errors import DataError, UnknownNameError
-from wordnet_splits.metrics import ClusterDesign, ScoreSet, bootstrap_indices, cluster_interval, interval
+from wordnet_splits.metrics import ScoreSet, bootstrap_indices, cluster_interval, interval
 from wordnet_splits.metrics.draws import SetDraws
 
 SETS = [
@@ -127,21 +127,25 @@ def test_over_classes_the_images_of_drawn_classes_count_together() -> None:
         ScoreSet("cifar-40", "id", inside["mcp/0"].to_numpy(), None, inside.label.to_numpy()),
         ScoreSet("svhn", "far", outside["mcp/0"].to_numpy(), None, codes),
     ]
-    drawn_sets = [SetDraws.from_set(part, 50, 2).weights(range(50)) for part in parts]
-    weights = np.concatenate(drawn_sets, axis=1)
-    ranking = found.rankings[0]
+    weights = np.concatenate([SetDraws.from_set(part, 50, 2).weights(range(50)) for part in parts], axis=1)
+    ranking, sizes = found.rankings[0], np.bincount(codes)
+    k = sizes.sum() ** 2 / np.sum(sizes**2)  # a little below 4: the classes have unequal sizes
+    assert 3.5 < k < 4
     for row, drawn in zip(ranking.entries, ranking.replicates, strict=True):
         confidence = np.concatenate([part[f"{row.detector}/0"] for part in (inside, outside)])
         is_id = np.arange(len(confidence)) < len(inside)
-        by_hand = [roc_auc_score(is_id, confidence, sample_weight=row_weights) for row_weights in weights]
+        by_hand = [roc_auc_score(is_id, confidence, sample_weight=times) for times in weights]
         assert drawn == pytest.approx(by_hand)
-        of_svhn = cluster_interval(row.mean, drawn, ClusterDesign((1.0,), (4,)), clip=True)
-        assert (row.lo, row.hi) == (of_svhn.lo, of_svhn.hi)
+        half = student.ppf(0.975, k - 1) * np.sqrt(k / (k - 1)) * np.std(by_hand, ddof=1)
+        half /= 2 * np.sqrt(row.mean * (1 - row.mean))
+        angles = np.arcsin(np.sqrt(row.mean)) + np.array([-half, half])
+        assert (row.lo, row.hi) == pytest.approx(tuple(np.sin(np.clip(angles, 0, np.pi / 2)) ** 2))
     (pair,) = ranking.pairs
-    t = pair.better / np.sqrt(4 / 3) / np.std(ranking.replicates[0] - ranking.replicates[1], ddof=1)
-    assert pair.p == pytest.approx(2 * student.sf(t, 3))
+    t = pair.better / np.sqrt(k / (k - 1)) / np.std(ranking.replicates[0] - ranking.replicates[1], ddof=1)
+    assert pair.p == pytest.approx(2 * student.sf(t, k - 1))
     assert pair.above == pytest.approx(norm.cdf(t))
-    assert nct.cdf(t, 3, norm.ppf([pair.above_lo, pair.above_hi])) == pytest.approx([0.975, 0.025], rel=1e-4)
+    bounds = norm.ppf([pair.above_lo, pair.above_hi])
+    assert nct.cdf(t, k - 1, bounds) == pytest.approx([0.975, 0.025], rel=1e-4)
     assert (ranking.over, ranking.clusters.counts["svhn"]) == ("classes", 4)
 
 

@@ -69,7 +69,7 @@ def score_sets(found: Results, *roles: str) -> list[ScoreSet]:
 
 
 def expected(pools: list[list[ScoreSet]], inside: list[ScoreSet], metric: str, **kw: Any) -> list[float]:
-    """Value +- t x standard error of the mean over pools of sets of equal weight with 6 clusters each."""
+    """Value +- t x standard error of the mean over pools of pools of sets with about 6 clusters each."""
     from scipy.stats import t
 
     drawn: list[Array] = []
@@ -80,10 +80,15 @@ def expected(pools: list[list[ScoreSet]], inside: list[ScoreSet], metric: str, *
         drawn.append(bootstrap_replicates(both, [metric], replicates=REPLICATES, seed=3, **kw)[metric])
     weights = [[len(s.confidence) / sum(len(o.confidence) for o in sets) for s in sets] for sets in pools]
     shares = np.array([w / len(pools) for of_pool in weights for w in of_pool])
-    df = 5 * np.sum(shares**2) ** 2 / np.sum(shares**4)
-    half = t.ppf(0.975, df) * np.sqrt(6 / 5) * np.mean(drawn, axis=0).std(ddof=1)
+    sizes = [np.unique(s.clusters, return_counts=True)[1] for sets in pools for s in sets]
+    k = np.array([n.sum() ** 2 / np.sum(n**2) for n in sizes])  # 6, or less with unequal sizes
+    variances = shares**2 / (k - 1)
+    df = variances.sum() ** 2 / np.sum(variances**2 / (k - 1))
+    factor = np.sqrt(variances.sum() / np.sum(shares**2 / k))
+    half = t.ppf(0.975, df) * factor * np.mean(drawn, axis=0).std(ddof=1)
     value = np.mean(values)
-    return [value, max(value - half, 0), min(value + half, 1)]
+    angles = np.arcsin(np.sqrt(value)) + np.array([-1, 1]) * half / (2 * np.sqrt(value * (1 - value)))
+    return [value, *np.sin(np.clip(angles, 0, np.pi / 2)) ** 2]
 
 
 @pytest.mark.parametrize("metric", ["auroc", "fpr95_id_positive", "oscr"])
