@@ -197,8 +197,8 @@ def flattery_interval(parts: Array, shares: Array) -> tuple[float, float | None,
     counts = cluster_draws(0, "held out", REPLICATES, k)
     drawn = np.mean([flattery(of_run * counts[:, None]) for of_run in parts], axis=0) / (counts @ shares)
     value = float(flattery(parts).mean())
-    _, lo, hi = cluster_interval(value, drawn, ClusterDesign((1.0,), (k,)), clip=True)
-    return (value, lo, hi) if drawn.any() else (value, None, None)
+    _, lo, hi = cluster_interval(value, drawn, ClusterDesign((1.0,), (k,)))
+    return (value, max(lo, 0.0), hi) if drawn.any() else (value, None, None)
 
 
 def _by_network(entry: Entry) -> dict[str, Mapping[str, ScoreSet]]:
