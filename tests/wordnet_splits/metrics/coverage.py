@@ -32,6 +32,7 @@ from wordnet_splits.metrics import (
     pool,
     resampling,
 )
+from wordnet_splits.metrics.uncertainty import FEW_CLUSTERS
 
 METRICS = ("auroc", "fpr95_id_positive", "fpr95_ood_positive")
 SUBTREE, CLASS, IMAGE = 0.5, 0.5, 1.0
@@ -133,9 +134,14 @@ def rates(case: Case, datasets: int) -> dict[str, tuple[float, float]]:
     }
 
 
-def design_of(case: Case) -> ClusterDesign:
-    """The design of a value averaged over the sets of a case."""
-    return ClusterDesign(tuple(1 / len(case.clusters) for _ in case.clusters), case.clusters)
+def mean_freedom(case: Case) -> float:
+    """The degrees of freedom of made data sets, in the mean."""
+    random = np.random.default_rng(0)
+    designs = (
+        ClusterDesign.from_pools([[_ood_set(random, case, n)[0]] for n in range(len(case.clusters))])
+        for _ in range(100)
+    )
+    return float(np.mean([design.df for design in designs]))
 
 
 def table(datasets: int) -> Iterator[str]:
@@ -147,12 +153,12 @@ def table(datasets: int) -> Iterator[str]:
     resampling.LARGE = 0
     with ProcessPoolExecutor(workers) as executor:
         for case, found in zip(CASES, executor.map(partial(rates, datasets=datasets), CASES), strict=True):
-            design = design_of(case)
+            freedom = mean_freedom(case)
             cells = [f"{100 * share:.1f}% (+-{width:.3f})" for share, width in found.values()]
-            df, few = f"{design.df:.1f}", "yes" if design.is_few else ""
+            row = [case.label, f"{freedom:.1f}", *cells, "yes" if freedom < FEW_CLUSTERS - 1 else ""]
             if case.over == "images":
-                df = few = ""
-            yield f"| {' | '.join([case.label, df, *cells, few])} |"
+                row = [f"images of {case.clusters[0]} classes", "", *cells, ""]
+            yield f"| {' | '.join(row)} |"
 
 
 if __name__ == "__main__":
