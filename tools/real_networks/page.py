@@ -33,6 +33,7 @@ TABLES = (
     ("cifar10-half", (CIFAR,), ("cifar100", "tin", "textures")),
     ("cifar10-few", (CIFAR,), ("cifar100",)),
     ("tiny-0", tuple(IMAGENET), ("(pooled)",)),
+    ("tiny-few", (IMAGENET[0],), ("(pooled)",)),
 )
 """(benchmark, networks, sets) of the tables by detector."""
 
@@ -143,7 +144,7 @@ def tables(table: pa.Table) -> Iterator[list[tuple[str, ...]]]:
     yield [(rung, *(text("tiny-0", name, BY_DRAW, rung, "auroc") for name in IMAGENET)) for rung in RUNGS]
     for metric in (f"rho_{measure}" for measure in MEASURES):
         yield [
-            (name, *(text("tiny", network, name, "near", metric, factor=1) for network in IMAGENET[:2]))
+            (name, *(text("tiny", network, name, "near", metric, factor=1) for network in IMAGENET))
             for name in reversed(detectors("tiny", "near", metric))
         ]
     yield [
