@@ -84,3 +84,34 @@ def add_pairs(
                 above[r] += id_tie[r]
                 id_tie[r] = 0
                 ood_tie[r] = 0
+
+
+@numba.njit(nogil=True, cache=True)
+def aurc_terms(cum_all: Any, cum_errors: Any, harmonic: Any, terms: Any) -> None:
+    """Write the terms of `selective._aurc_of`, in the same order of operations.
+
+    Parameters
+    ----------
+    cum_all, cum_errors : (replicates, m) int64.
+    harmonic : (counts,) int64.
+    terms : (replicates, m) float64.
+    """
+    for replicate in range(cum_all.shape[0]):
+        before, errors_before = np.int64(0), np.int64(0)
+        for slot in range(cum_all.shape[1]):
+            total, errors = cum_all[replicate, slot], cum_errors[replicate, slot]
+            share = (errors - errors_before) / max(total - before, np.int64(1))
+            terms[replicate, slot] = (errors - share * total) * (harmonic[total] - harmonic[before])
+            before, errors_before = total, errors
+
+
+@numba.njit(nogil=True, cache=True)
+def trapezoid_terms(cum_all: Any, cum_errors: Any, terms: Any) -> None:
+    """Write the terms of `selective._trapezoid_aurc`; parameters as of `aurc_terms`."""
+    for replicate in range(cum_all.shape[0]):
+        before, risk_before = np.int64(0), 0.0
+        for slot in range(cum_all.shape[1]):
+            total = cum_all[replicate, slot]
+            risk = cum_errors[replicate, slot] / max(total, np.int64(1))
+            terms[replicate, slot] = (total - before) * (risk + (risk_before if before else risk))
+            before, risk_before = total, risk

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -36,6 +37,7 @@ class RankCounts:
     cum_correct : (..., m) int64, correctly classified ID samples with score >= the threshold; None if
         correctness is unknown.
     name : detector and set, for error messages.
+    loops : the module `compiled`, for kernels that have loops there; the counts then have one leading axis.
 
     Leading axes hold bootstrap replicates over the same thresholds; a plain score pair has none.
     """
@@ -45,6 +47,7 @@ class RankCounts:
     cum_ood: Array
     cum_correct: Array | None = None
     name: str | None = None
+    loops: ModuleType | None = None
     _shared: dict[Callable[[RankCounts], Array], Array] = field(default_factory=dict, init=False, repr=False)
 
     def cached(self, compute: Callable[[RankCounts], Array]) -> Array:
@@ -141,7 +144,7 @@ class RankCounts:
         ----------
         known : properties of the pair that are known already.
         """
-        pair = RankCounts(self.thresholds, self.correct, errors, name=self.name)
+        pair = RankCounts(self.thresholds, self.correct, errors, name=self.name, loops=self.loops)
         vars(pair).update(known, id_steps=self.correct_steps)
         return pair
 

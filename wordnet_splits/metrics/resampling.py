@@ -156,7 +156,7 @@ def _replicates(
                 values[name][:, rows] = pairs[name]
             return
         for number, entry in enumerate(ranked):
-            counts = entry.counts(weights)
+            counts = entry.counts(weights, compiled)
             for name, metric in metrics.items():
                 values[name][number, rows] = metric.kernel(counts)
 
@@ -211,7 +211,7 @@ class Ranked:
         ends[plain.cum_all - 1] = True
         return cls(plain, order.astype(np.int32), np.concatenate(kinds).astype(np.uint8)[order], ends)
 
-    def counts(self, weights: Weights) -> RankCounts:
+    def counts(self, weights: Weights, compiled: ModuleType | None = None) -> RankCounts:
         """Return the counts of replicates, given how often each image counts, (replicates, n)."""
         table = np.empty((3, len(weights), len(self.plain.thresholds)), dtype=np.int64)
         for out, (images, upto) in zip(table, self._kinds_apart, strict=True):
@@ -220,9 +220,9 @@ class Ranked:
             sums.take(upto, axis=1, out=out, mode="clip")  # which writes without a buffer
         wrong, correct, outer = table
         if self.plain.cum_correct is None:
-            return RankCounts(self.plain.thresholds, wrong, outer)
+            return RankCounts(self.plain.thresholds, wrong, outer, loops=compiled)
         wrong += correct
-        return RankCounts(self.plain.thresholds, wrong, outer, correct)
+        return RankCounts(self.plain.thresholds, wrong, outer, correct, loops=compiled)
 
     @cached_property
     def _kinds_apart(self) -> list[tuple[Array, Array]]:

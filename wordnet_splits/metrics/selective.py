@@ -65,21 +65,30 @@ def _aurc_of(pair: RankCounts) -> Array:
     (E + j s/m)/(N + j), which is s + (E - N s/m) (H_(N+m) - H_N); and E - N s/m is the same number for the
     counts E + s and N + m at the end of the group.
     """
-    excess = pair.ood_steps / np.maximum(pair.all_steps, 1)
-    excess *= pair.cum_all  # in place: allocating memory for a million counts costs more than the arithmetic
-    np.subtract(pair.cum_ood, excess, out=excess)
-    excess *= steps(_harmonic(pair.cum_all, pair.cum_all[..., -1]))
+    harmonic = _harmonic_numbers(int(np.max(pair.cum_all[..., -1], initial=1)).bit_length())
+    if pair.loops is not None:
+        excess = np.empty(pair.cum_all.shape)
+        pair.loops.aurc_terms(pair.cum_all, pair.cum_ood, harmonic, excess)
+    else:
+        excess = pair.ood_steps / np.maximum(pair.all_steps, 1)
+        excess *= pair.cum_all  # in place: memory for a million counts costs more than the arithmetic
+        np.subtract(pair.cum_ood, excess, out=excess)
+        excess *= steps(harmonic.take(pair.cum_all))
     return ratio(pair.n_ood + np.sum(excess, axis=-1) * 2.0**-_FIXED, pair.cum_all[..., -1])
 
 
 def _trapezoid_aurc(pair: RankCounts) -> Array:
     """Return the area under lines between the risks at the ends of ties, constant before the first."""
-    risk = pair.cum_ood / np.maximum(pair.cum_all, 1)
-    doubled = risk.copy()
-    doubled[..., 1:] += risk[..., :-1]
-    first = count_below(pair.cum_all, np.array(1))[..., None]  # tie that has a sample
-    np.put_along_axis(doubled, first, 2 * np.take_along_axis(risk, first, axis=-1), axis=-1)
-    doubled *= pair.all_steps
+    if pair.loops is not None:
+        doubled = np.empty(pair.cum_all.shape)
+        pair.loops.trapezoid_terms(pair.cum_all, pair.cum_ood, doubled)
+    else:
+        risk = pair.cum_ood / np.maximum(pair.cum_all, 1)
+        doubled = risk.copy()
+        doubled[..., 1:] += risk[..., :-1]
+        first = count_below(pair.cum_all, np.array(1))[..., None]  # tie that has a sample
+        np.put_along_axis(doubled, first, 2 * np.take_along_axis(risk, first, axis=-1), axis=-1)
+        doubled *= pair.all_steps
     area = np.sum(doubled, axis=-1)
     return ratio(area, 2 * pair.cum_all[..., -1])
 
