@@ -93,7 +93,6 @@ from wordnet_splits.metrics.uncertainty import (
     ClusterDesign,
     Interval,
     bootstrap,
-    cluster_interval,
     interval,
 )
 
@@ -129,7 +128,6 @@ __all__ = [
     "brier_score",
     "ccr_at_fpr",
     "classified_metric",
-    "cluster_interval",
     "composition",
     "detection_error",
     "detection_error_at_tpr95",

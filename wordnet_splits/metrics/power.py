@@ -30,7 +30,7 @@ from typing import NamedTuple
 import numpy as np
 
 from wordnet_splits.metrics.counts import Array
-from wordnet_splits.metrics.uncertainty import ClusterDesign
+from wordnet_splits.metrics.uncertainty import ClusterDesign, effective_number
 
 POWER, SIGNIFICANCE, TPR = 0.8, 0.05, 0.95
 METRICS = ("auroc", "fpr95")
@@ -105,7 +105,7 @@ def smallest_difference(sets: Sequence[OodSet], id_images: int, metric: str, ove
     error = sqrt(of_id + sum(share**2 * part.variance(metric, over) for part in sets))
     if over == "images":
         return float(error * (ndtri(1 - SIGNIFICANCE / 2) + ndtri(POWER)))
-    counts = tuple(k for part in sets if (k := len(part.sizes[over])) > 1)
+    counts = tuple(effective_number(sizes) for part in sets if len(sizes := part.sizes[over]) > 1)
     if not counts:
         return None
     df = ClusterDesign((share,) * len(counts), counts).df

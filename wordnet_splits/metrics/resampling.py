@@ -42,8 +42,7 @@ def bootstrap_replicates(
 ) -> dict[str, Array]:
     """Return metric -> (replicates,) values of the pooled ``sets``; NaN where the metric is undefined.
 
-    For a near or far mean, average the arrays of its sets, then compute the `interval` or, with clusters, the
-    `cluster_interval`.
+    For a near or far mean, average the arrays of its sets, then compute the `interval`.
 
     Parameters
     ----------

@@ -26,7 +26,7 @@ import numpy as np
 from wordnet_splits.base.errors import DataError
 from wordnet_splits.metrics.counts import Array
 from wordnet_splits.metrics.registry import get_metric
-from wordnet_splits.metrics.resampling import REPLICATES, bootstrap_replicates, has_clusters
+from wordnet_splits.metrics.resampling import REPLICATES, bootstrap_replicates
 from wordnet_splits.metrics.summary import ScoreSet, pool, split_sides
 
 FEW_CLUSTERS = 10
@@ -60,7 +60,7 @@ def bootstrap(
     Parameters
     ----------
     sets : ID and OOD sets, pooled by side (see `summary.pool`); each is resampled independently. If OOD sets
-        have clusters, metrics of ID against OOD get a `cluster_interval`.
+        have clusters, intervals of metrics of ID against OOD are over these.
     metrics : names of metrics; by default all that the sets allow.
     level : share of replicates inside the interval, or its confidence over clusters.
     """
@@ -69,26 +69,19 @@ def bootstrap(
     by_name = bootstrap_replicates(
         sets, metrics, replicates=replicates, seed=seed, full_spectrum=full_spectrum
     )
-    design = ClusterDesign.from_pools([split_sides(sets)[1]]) if has_clusters(sets) else None
+    design = ClusterDesign.from_pools([split_sides(sets)[1]])
     intervals = {}
     for name, values in by_name.items():
         metric = get_metric(name)
+        drawn = design if "ood" in metric.needs else None
         value = float(metric.kernel(counts))
-        if design is not None and "ood" in metric.needs:
-            intervals[name] = cluster_interval(value, values, design, level=level, clip=metric.is_share)
-        else:
-            intervals[name] = interval(value, values, level=level)
+        intervals[name] = interval(value, values, drawn, level=level, clip=metric.is_share)
     return intervals
 
 
-def interval(value: float, replicates: Array, *, level: float = 0.95) -> Interval:
-    """Return ``value`` with the percentile interval of the bootstrap ``replicates`` that are not NaN."""
-    _check_level(level)
-    valid = replicates[~np.isnan(replicates)]
-    if not len(valid):
-        return Interval(value, float("nan"), float("nan"))
-    lo, hi = (float(np.quantile(valid, share)) for share in ((1 - level) / 2, (1 + level) / 2))
-    return Interval(value, lo, hi)
+def effective_number(sizes: Array) -> float:
+    """Return the number of equal clusters, at least 2, that several clusters of these sizes (k,) count as."""
+    return max(2.0, float(sizes.sum() ** 2 / np.sum(sizes**2)))
 
 
 @dataclass(frozen=True)
@@ -98,21 +91,24 @@ class ClusterDesign:
     Attributes
     ----------
     shares : share of each OOD set in the value: 1 alone, 1/G in a mean, n_g/n in a pool.
-    clusters : number of clusters of each; unequal ones count as (sum of sizes)^2/(sum of squares), at least
-        2.
+    clusters : `effective_number` of the clusters of each.
     """
 
     shares: tuple[float, ...]
     clusters: tuple[float, ...]
 
     @classmethod
-    def from_pools(cls, pools: Sequence[Sequence[ScoreSet]]) -> ClusterDesign:
-        """Return the design of the mean over pools of OOD sets; sets without two clusters are left out.
+    def from_pools(cls, pools: Sequence[Sequence[ScoreSet]]) -> ClusterDesign | None:
+        """Return the design of the mean over pools of OOD sets, None if no set has clusters.
+
+        Sets with a single cluster are left out.
 
         Parameters
         ----------
         pools : the OOD sets of each averaged value.
         """
+        if all(part.clusters is None for sets in pools for part in sets):
+            return None
         shares, clusters = [], []
         for sets in pools:
             total = sum(len(part.confidence) for part in sets)
@@ -122,7 +118,7 @@ class ClusterDesign:
                 sizes = np.unique(part.clusters, return_counts=True)[1]
                 if len(sizes) > 1:
                     shares.append(len(part.confidence) / total / len(pools))
-                    clusters.append(max(2.0, float(sizes.sum() ** 2 / np.sum(sizes**2))))
+                    clusters.append(effective_number(sizes))
         return cls(tuple(shares), tuple(clusters))
 
     @property
@@ -143,34 +139,40 @@ class ClusterDesign:
             return math.nan
         return math.sqrt(sum(a**2 / (k - 1) for a, k in pairs) / sum(a**2 / k for a, k in pairs))
 
-    @property
-    def is_few(self) -> bool:
-        """Whether the clusters are so few that intervals may miss their level."""
-        return self.df < FEW_CLUSTERS - 1
-
     def is_few_for(self, metric: str) -> bool:
-        """Return whether they are so few for a metric; without the suffix of full-spectrum metrics."""
+        """Return whether intervals of a metric (its name in `METRICS`) may miss their level."""
         least = FEW_AT_OOD_QUANTILE if get_metric(metric).is_at_ood_quantile else FEW_CLUSTERS
         return self.df < least - 1
 
 
-def cluster_interval(
-    value: float, replicates: Array, design: ClusterDesign, *, level: float = 0.95, clip: bool = False
+def interval(
+    value: float,
+    replicates: Array,
+    design: ClusterDesign | None = None,
+    *,
+    level: float = 0.95,
+    clip: bool = False,
 ) -> Interval:
-    """Return ``value`` with the interval value +- t(df) x factor x standard deviation of ``replicates``.
+    """Return ``value`` with the interval of its bootstrap ``replicates`` that are not NaN.
 
-    NaN bounds if no set has several clusters, or fewer than two replicates are finite.
+    NaN bounds if too few replicates are finite (1; over clusters 2), or no set has several clusters.
 
     Parameters
     ----------
-    clip : whether to keep the interval within [0, 1], for metrics with that range: it is that of
-        arcsin(sqrt(value)), with the standard deviation divided by 2 sqrt(value (1 - value)).
+    design : the clusters that were drawn, for value +- t(df) x factor x standard deviation of replicates;
+        None if images were, for their percentiles.
+    clip : whether the values lie in [0, 1]: over clusters the interval is then that of arcsin(sqrt(value)),
+        with the standard deviation divided by 2 sqrt(value (1 - value)).
     """
-    _check_level(level)
+    if not 0 < level < 1:
+        raise DataError(f"level must be between 0 and 1, not {level}", hint="0.95 is usual")
     valid = replicates[~np.isnan(replicates)]
-    if not design.clusters or len(valid) < 2:
+    if len(valid) < (1 if design is None else 2) or (design is not None and not design.clusters):
         return Interval(value, math.nan, math.nan)
-    from scipy.stats import t
+    if design is None:
+        lo, hi = (float(np.quantile(valid, share)) for share in ((1 - level) / 2, (1 + level) / 2))
+        return Interval(value, lo, hi)
+    from scipy.stats import t  # takes a while to import
 
     half = float(t.ppf((1 + level) / 2, design.df)) * design.factor * float(np.std(valid, ddof=1))
     if not clip:
@@ -180,8 +182,3 @@ def cluster_interval(
     angle, half = math.asin(math.sqrt(value)), half / (2 * math.sqrt(value * (1 - value)))
     lo, hi = max(angle - half, 0.0), min(angle + half, math.pi / 2)
     return Interval(value, math.sin(lo) ** 2, math.sin(hi) ** 2)
-
-
-def _check_level(level: float) -> None:
-    if not 0 < level < 1:
-        raise DataError(f"level must be between 0 and 1, not {level}", hint="0.95 is usual")

@@ -29,7 +29,7 @@ from wordnet_splits.base.errors import DataError, unknown
 from wordnet_splits.base.tabular import Records
 from wordnet_splits.metrics import ScoreSet, auroc_per_class
 from wordnet_splits.metrics.draws import cluster_draws
-from wordnet_splits.metrics.uncertainty import ClusterDesign, cluster_interval
+from wordnet_splits.metrics.uncertainty import ClusterDesign, interval
 from wordnet_splits.wordnet.taxonomy import load
 from wordnet_splits.wordnet.taxonomy.subtrees import subtree_roots
 
@@ -197,7 +197,7 @@ def flattery_interval(parts: Array, shares: Array) -> tuple[float, float | None,
     counts = cluster_draws(0, "held out", REPLICATES, k)
     drawn = np.mean([flattery(of_run * counts[:, None]) for of_run in parts], axis=0) / (counts @ shares)
     value = float(flattery(parts).mean())
-    _, lo, hi = cluster_interval(value, drawn, ClusterDesign((1.0,), (k,)))
+    _, lo, hi = interval(value, drawn, ClusterDesign((1.0,), (k,)))
     return (value, max(lo, 0.0), hi) if drawn.any() else (value, None, None)
 
 

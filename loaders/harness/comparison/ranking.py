@@ -17,7 +17,6 @@ from wordnet_splits.base.errors import DataError, UnknownNameError, unknown
 from wordnet_splits.benchmark.clusters import Level
 from wordnet_splits.metrics import (
     ClusterDesign,
-    cluster_interval,
     get_metric,
     interval,
     paired_replicates,
@@ -111,8 +110,7 @@ def entry_replicates(
                 observed[number] += np.mean(np.array(of_runs)[owners == number]) / len(scope.pools)
     if definition.origin:
         _require_same_definition(entries, metric, scope, observed)
-    clustered = any(part.clusters is not None for sets in pools for part in sets)
-    return values, ClusterDesign.from_pools(pools) if clustered else None
+    return values, ClusterDesign.from_pools(pools)
 
 
 def _require_same_definition(entries: Sequence[Entry], metric: str, scope: Scope, observed: Array) -> None:
@@ -305,11 +303,8 @@ def rank_entries(
 def interval_over(
     value: float, replicates: Array, design: ClusterDesign | None, *, level: float, clip: bool = False
 ) -> tuple[float | None, float | None]:
-    """Return the percentile interval over images, or of `cluster_interval` over clusters; None if unknown."""
-    if design is None:
-        _, lo, hi = interval(value, replicates, level=level)
-    else:
-        _, lo, hi = cluster_interval(value, replicates, design, level=level, clip=clip)
+    """Return the bounds of `interval`, None for unknown ones."""
+    _, lo, hi = interval(value, replicates, design, level=level, clip=clip)
     return _known(lo), _known(hi)
 
 

@@ -19,6 +19,7 @@ import numpy as np
 
 from wordnet_splits.metrics import (
     ClassAuroc,
+    ClusterDesign,
     RankCounts,
     ScoreSet,
     aurc_unknown,
@@ -32,7 +33,6 @@ from wordnet_splits.metrics import (
     pool,
 )
 from wordnet_splits.metrics.registry import GAMMAS, METRICS, Metric, available_inputs
-from wordnet_splits.metrics.uncertainty import ClusterDesign, cluster_interval
 
 from ..data.arrays import Array
 from .metadata import MetricOptions
@@ -216,7 +216,7 @@ def _pooled_rows(
         )
         replicates = {name + suffix: by_name[name] for name in names}
     sizes = int(counts.n_id), int(counts.n_ood)
-    design = _design([[score_set for score_set in sets if not score_set.is_id]])
+    design = ClusterDesign.from_pools([[score_set for score_set in sets if not score_set.is_id]])
     rows = []
     for name, value in evaluate(counts, computable).items():
         bounds = _bounds(name, value, replicates.get(name + suffix), design, options)
@@ -224,22 +224,13 @@ def _pooled_rows(
     return rows, replicates
 
 
-def _design(pools: Sequence[Sequence[ScoreSet]]) -> ClusterDesign | None:
-    """Return the clusters behind the mean over pools of OOD sets; None if images are drawn."""
-    clustered = any(score_set.clusters is not None for sets in pools for score_set in sets)
-    return ClusterDesign.from_pools(pools) if clustered else None
-
-
 def _bounds(
     metric: str, value: float, replicates: Array | None, design: ClusterDesign | None, options: MetricOptions
 ) -> tuple[float | None, float | None]:
     if replicates is None or (design is not None and not design.clusters):
         return None, None
-    if design is None:
-        _, lo, hi = interval(value, replicates, level=options.level)
-    else:
-        clip = get_metric(metric.removesuffix(FULL_SPECTRUM)).is_share
-        _, lo, hi = cluster_interval(value, replicates, design, level=options.level, clip=clip)
+    clip = get_metric(metric.removesuffix(FULL_SPECTRUM)).is_share
+    _, lo, hi = interval(value, replicates, design, level=options.level, clip=clip)
     return lo, hi
 
 
@@ -255,7 +246,7 @@ def _mean_rows(
         groups = [group for group in sets if sets[group].role == role]
         if not groups:
             continue
-        design = _design([[sets[group]] for group in groups])
+        design = ClusterDesign.from_pools([[sets[group]] for group in groups])
         for metric in metrics:
             rows = [table[group][metric] for group in groups]
             value = float(np.mean([row.value for row in sorted(rows)]))

@@ -26,7 +26,6 @@ from wordnet_splits.metrics import (
     Interval,
     ScoreSet,
     bootstrap_replicates,
-    cluster_interval,
     evaluate,
     interval,
     pool,
@@ -117,7 +116,7 @@ def covered(case: Case, seed: int, replicates: int = 400) -> dict[str, tuple[int
         if case.over == "images":
             result: Interval = interval(value, mean)
         else:
-            result = cluster_interval(value, mean, ClusterDesign.from_pools(sets), clip=True)
+            result = interval(value, mean, ClusterDesign.from_pools(sets), clip=True)
         found[name] = int(true > result.hi) - int(true < result.lo), (result.hi - result.lo) / 2
     return found
 

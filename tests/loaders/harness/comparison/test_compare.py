@@ -29,7 +29,7 @@ from tests.loaders.harness.evaluation.fake_runs import fake_manifest, fake_run
 from tests.loaders.harness.long_tables import long_scores
 from tests.raising import raises
 from wordnet_splits.base.errors import DataError, UnknownNameError
-from wordnet_splits.metrics import ScoreSet, bootstrap_indices, cluster_interval, interval
+from wordnet_splits.metrics import ScoreSet, bootstrap_indices, interval
 from wordnet_splits.metrics.draws import SetDraws
 
 SETS = [
@@ -195,9 +195,7 @@ def test_draws_and_improvements_are_over_classes_too() -> None:
                             if e.detector == detector) for detector in ("mcp", "mls"))  # fmt: skip
         (gain,) = (one for one in found.improvements if one.detector == "mls")
         percents = 100 * (base - other) / base
-        expected = interval(gain.percent, percents)
-        if ranking.design is not None:
-            expected = cluster_interval(gain.percent, percents, ranking.design)
+        expected = interval(gain.percent, percents, ranking.design)
         assert (gain.lo, gain.hi) == pytest.approx((expected.lo, expected.hi))
 
 
