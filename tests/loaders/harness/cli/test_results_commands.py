@@ -61,7 +61,7 @@ def call(folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.M
 def test_compare_prints_tables_or_one_object(call: Any) -> None:
     code, out, err = call("compare", "results", "--bootstrap", "5")
     assert (code, err) == (0, "")
-    assert out.startswith("digits: aurc_unknown on pooled x 1000, lower is better\n")
+    assert out.startswith("digits, fake: aurc_unknown on pooled x 1000, lower is better\n")
     code, out, _ = call("compare", "results", "--detectors", "mcp,knn[k=10]", "--on", "near", "--json")
     assert code == 0
     found = json.loads(out)
