@@ -54,7 +54,7 @@ class Across(TableReport):
 
     Attributes
     ----------
-    over : level of the blocks: ``images`` has a block for each benchmark.
+    over, cut : level of the blocks: ``images`` has a block for each benchmark.
     entries : best mean rank first.
     pairs : every pair, in the order of mean ranks.
     cliques : runs of entries (first, last) that Nemenyi's test does not tell apart; all of them if F does not
@@ -64,6 +64,7 @@ class Across(TableReport):
     metric: str
     on: str
     over: Level
+    cut: int | None
     blocks: tuple[str, ...]
     entries: tuple[OverDraws, ...]
     test: RankTest
@@ -204,7 +205,7 @@ def across_of(
         for a, b in combinations(range(len(names)), 2)
     )
     runs = tuple(cliques(means, test.critical_difference if test.p < 1 - level else np.inf))
-    return Across(metric, on, over, tuple(rows), tuple(entries), test, pairs, runs, tuple(notes))
+    return Across(metric, on, over, cut, tuple(rows), tuple(entries), test, pairs, runs, tuple(notes))
 
 
 def _matched(draws: Sequence[BenchmarkResults], notes: list[str]) -> Iterator[BenchmarkResults]:

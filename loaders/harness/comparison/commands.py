@@ -83,8 +83,9 @@ def compare_results(
     metric = None if metric is None else metric_name(metric)
     level = check_level(over, cut)
     if across:
-        if baseline or robustness or flattery or formula != "cv":
-            message = "a baseline, robustness tables, their formula and --flattery do not apply with --across"
+        drawn = bootstrap != side_by_side.REPLICATES or seed_boot
+        if baseline or robustness or flattery or formula != "cv" or drawn:
+            message = "a bootstrap, a baseline, robustness tables and --flattery do not apply with --across"
             raise SplitsError(message, where="unknown-eval compare")
         labels = split_labels(detectors)
         found = compare_across(

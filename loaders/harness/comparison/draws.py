@@ -13,7 +13,7 @@ from wordnet_splits.base.errors import DataError
 from wordnet_splits.metrics import kendall_tau, spread
 
 from ..data.arrays import Array
-from ..detectors.registry import find_spec
+from ..detectors.registry import registered_label
 from ..results.metric_rows import FULL_SPECTRUM, MEAN, UNKNOWN_ROLES
 from ..results.tables import layout_of, published_rows
 from .entries import BenchmarkResults, without_seed
@@ -190,8 +190,7 @@ def _is_baseline(entry: Ranked, baseline: str) -> bool:
     model, _, detector = baseline.rpartition(" ")
     if model and entry.model != model:
         return False
-    spec = find_spec(detector)  # of a name or alias; a label with parameters has none
-    return entry.detector == detector or (spec is not None and find_spec(entry.detector) is spec)
+    return registered_label(entry.detector) == registered_label(detector)
 
 
 @dataclass(frozen=True)

@@ -22,6 +22,7 @@ from wordnet_splits.benchmark.manifest import Manifest
 from wordnet_splits.benchmark.resolve import load_manifest
 from wordnet_splits.metrics import ScoreSet
 
+from ..detectors.registry import registered_label
 from ..results.clusters import ImageClusters, image_clusters
 from ..results.metadata import FINGERPRINT_SUBJECTS
 from ..results.results import Results
@@ -256,7 +257,7 @@ def draws_of(
 
     Parameters
     ----------
-    detectors : labels of the detectors to compare; all by default.
+    detectors : labels of the detectors to compare, or their aliases; all by default.
     across : whether the results may be on several benchmarks.
 
     Raises
@@ -268,9 +269,7 @@ def draws_of(
     if not every:
         raise DataError("no results are given", hint="give folders that `unknown-eval run` wrote")
     held = dict.fromkeys(name for evaluation in every for name in evaluation.results.detectors)
-    for name in detectors or ():
-        if name not in held:
-            raise unknown("detector of these results", name, held, where="--detectors")
+    labels = None if detectors is None else [_held_label(name, held) for name in detectors]
     benchmarks = dict.fromkeys(without_seed(evaluation.results.about.benchmark) for evaluation in every)
     if len(benchmarks) > 1 and not across:
         raise DataError(
@@ -280,12 +279,22 @@ def draws_of(
     by_draw: dict[str, list[NamedResults]] = {}
     for evaluation in every:
         by_draw.setdefault(evaluation.results.about.benchmark, []).append(evaluation)
-    draws = [_draw(benchmark, in_draw, detectors) for benchmark, in_draw in by_draw.items()]
+    draws = [_draw(benchmark, in_draw, labels) for benchmark, in_draw in by_draw.items()]
     for benchmark in benchmarks:
         abouts = ((held.name, held.results.about) for held in every)
         same = {a.evaluation_fingerprint: n for n, a in abouts if without_seed(a.benchmark) == benchmark}
         _require_same(FINGERPRINT_SUBJECTS["evaluation"], benchmark, same)
     return draws
+
+
+def _held_label(name: str, held: Iterable[str]) -> str:
+    """Return the label of a detector in results, by itself or by another name of the detector."""
+    if name in held:
+        return name
+    same = [label for label in held if registered_label(label) == registered_label(name)]
+    if len(same) != 1:
+        raise unknown("detector of these results", name, held, where="--detectors")
+    return same[0]
 
 
 OWN_IDS: Final = ' on the same images; `evaluate_arrays` takes their names as "ids"'

@@ -26,7 +26,6 @@ from typing import Any
 import numpy as np
 
 from wordnet_splits.base.errors import DataError, unknown
-from wordnet_splits.base.tabular import Records
 from wordnet_splits.metrics import ScoreSet, auroc_per_class
 from wordnet_splits.metrics.draws import cluster_draws
 from wordnet_splits.metrics.uncertainty import ClusterDesign, interval
@@ -34,12 +33,12 @@ from wordnet_splits.wordnet.taxonomy import load
 from wordnet_splits.wordnet.taxonomy.subtrees import subtree_roots
 
 from ..data.arrays import Array
+from ..detectors.registry import registered_label
 from ..results.clusters import check_level
 from ..results.scores import ClassKey, ImagesBySet
 from ..results.table import Table, interval_text, number_text, table_of_records
-from ..results.tables import ResultSets
-from .entries import BenchmarkResults, Entry, ResultsOrFolder, as_sequence, draws_of
-from .ranking import Scope, require_same_images, scope_named
+from .entries import BenchmarkResults, Entry
+from .ranking import Scope, require_same_images
 
 ALL = "all"
 """In place of a detector: the choice among all detectors."""
@@ -85,42 +84,29 @@ class ChoiceFlattery:
     other_networks: tuple[str, ...]
 
 
-def choice_flattery(
-    results: Sequence[ResultsOrFolder] | ResultsOrFolder,
-    detector: str,
-    *,
-    on: str = "pooled",
-    over: str = "subtrees",
-    cut: int | None = None,
-) -> Records[ChoiceFlattery]:
-    """Return how much a choice of a detector's parameters on the test classes flatters, for each model.
+def draw_flattery(
+    draw: BenchmarkResults, detector: str, scope: Scope, over: str = "subtrees", cut: int | None = None
+) -> list[ChoiceFlattery]:
+    """Return how much a choice on the test classes flatters, for each model of a draw.
 
     Parameters
     ----------
-    results : `Results` or folders with scores of several values of a detector: ``knn[k=10]``, ``knn[k=50]``.
-    detector : its name, or ``all`` for the choice among all detectors.
-    on : ``pooled``, ``near``, ``far`` (means over sets), or an OOD set.
+    detector : whose parameters are chosen, of several values (``knn[k=10]``, ``knn[k=50]``), or ``all`` for
+        the choice among all detectors.
+    scope : of the OOD sets.
     over : the unit that is held out: ``subtrees`` of the classes of all these sets, or single ``classes``.
     cut : see `wordnet_splits.wordnet.taxonomy.subtrees.subtree_roots`.
 
     Raises
     ------
     DataError : results of different images, without scores or (for subtrees) a class table; fewer than two
-        values of the detector, or than two folds. UnknownNameError : no such set or detector.
+        values of the detector, or than two folds. UnknownNameError : no such detector.
     """
-    draws = draws_of(as_sequence(results))
-    scope = scope_named(on, ResultSets.from_results(draws[0].first))
-    return Records(row for draw in draws for row in draw_flattery(draw, detector, scope, over, cut))
-
-
-def draw_flattery(
-    draw: BenchmarkResults, detector: str, scope: Scope, over: str = "subtrees", cut: int | None = None
-) -> list[ChoiceFlattery]:
-    """Return `choice_flattery` of the models of a draw."""
     require_same_images(draw, "auroc", scope)
     by_model: dict[str, dict[str, Mapping[str, Mapping[str, ScoreSet]]]] = {}
     for entry in draw.entries:
-        if detector in (ALL, entry.detector.partition("[")[0]):
+        name = registered_label(entry.detector.partition("[")[0])
+        if detector == ALL or registered_label(detector) == name:
             by_model.setdefault(entry.model, {})[entry.detector] = _by_network(entry)
     if not by_model:
         names = [*dict.fromkeys(entry.detector.partition("[")[0] for entry in draw.entries), ALL]
@@ -214,7 +200,7 @@ def _by_network(entry: Entry) -> dict[str, Mapping[str, ScoreSet]]:
 def _folds(draw: BenchmarkResults, scope: Scope, over: str, cut: int | None) -> dict[str, Array]:
     """Return OOD set -> number of each image's fold (n,), by name, -1 for images of no fold."""
     if check_level(over, cut) == "images":
-        raise DataError("images are not held out", where="over", hint="give subtrees or classes")
+        raise DataError("images are not held out", where="--over", hint="give subtrees or classes")
     images = ImagesBySet(draw.first.scores)
     keys: dict[str, list[ClassKey]] = {}
     for group in (group for pool in scope.pools for group in pool):
@@ -252,6 +238,7 @@ def _weighted(
 def flattery_table(rows: Sequence[ChoiceFlattery]) -> Table:
     """Return a table with a row for each model."""
     first = rows[0]
+    subject = "all detectors" if first.detector == ALL else first.detector
     notes = [
         f"Each of the {first.over} is held out in turn: the choice is made on the others and measured on it. "
         f"Flattery: measured - held out, 95% interval over {first.over}; same: share with the same choice."
@@ -264,7 +251,7 @@ def flattery_table(rows: Sequence[ChoiceFlattery]) -> Table:
         f"{row.model}, left out: {', '.join(row.other_networks)}." for row in rows if row.other_networks
     ]
     return table_of_records(
-        f"Choice among {first.detector} on the test classes ({first.on}): AUROC in %",
+        f"Choice among {subject} on the test classes ({first.on}): AUROC in %",
         rows,
         {
             "model": lambda row: row.model,

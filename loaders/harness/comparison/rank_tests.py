@@ -69,7 +69,7 @@ def rank_test(ranks: Array, *, level: float = 0.95) -> tuple[RankTest, Array, Ar
     unit = math.sqrt(k * (k + 1) / (12 * n))
     distinct, places = np.unique((gaps / unit).round(9), return_inverse=True)  # each p is an integral
     nemenyi = studentized_range.sf(distinct, k, math.inf)[places].reshape(k, k)
-    conover = np.full((k, k), 1.0 if math.isnan(total) else math.nan)
+    conover = np.full((k, k), 1.0 if ratio < math.inf else math.nan)
     if 0 < ratio < math.inf:
         error = 2 * n * total * (1 - statistic / (n * (k - 1))) / df2
         rows, columns = np.triu_indices(k, 1)

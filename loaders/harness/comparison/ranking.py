@@ -242,7 +242,7 @@ def rank_entries(
         hint = f"give --on another set, or --over images instead of {clusters.over}"
         raise DataError(f"no OOD classes are part of {metric} on {scope.name}", where="--over", hint=hint)
     found = entry_replicates(draw.entries, metric, scope, replicates=replicates, seed=seed)
-    if found is None and clusters is not None:
+    if found is None and clusters is not None and replicates:
         raise DataError(f"{metric} has no intervals over {clusters.over}", where="--over")
     drawn, design = found or (None, None)
     if design is not None and not design.clusters:
@@ -257,7 +257,7 @@ def rank_entries(
     is_share = drawn is not None and get_metric(metric.removesuffix(FULL_SPECTRUM)).is_share
     ranked = []
     for place, n in enumerate(order):
-        runs = spread(values[n])
+        label, (mean, sd, count) = draw.entries[n].label, spread(values[n])
         lo = hi = rank_lo = rank_hi = None
         if drawn is not None:
             lo, hi = interval_over(float(means[n]), drawn[place], design, level=level, clip=is_share)
@@ -265,24 +265,7 @@ def rank_entries(
         rank, behind = float(ranks[n]), float(sign * (means[order[0]] - means[n]))
         to_best = behind_best.get(labels[place])
         p, adjusted = (None, None) if to_best is None else (to_best.p, to_best.p_adjusted)
-        model, detector = draw.entries[n].label
-        ranked.append(
-            Ranked(
-                model,
-                detector,
-                runs.n,
-                runs.mean,
-                runs.sd,
-                lo,
-                hi,
-                rank,
-                rank_lo,
-                rank_hi,
-                behind,
-                p,
-                adjusted,
-            )
-        )
+        ranked.append(Ranked(*label, count, mean, sd, lo, hi, rank, rank_lo, rank_hi, behind, p, adjusted))
     return Ranking(
         draw.benchmark,
         metric,

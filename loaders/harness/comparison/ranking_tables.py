@@ -56,7 +56,7 @@ def ranking_tables(ranking: Ranking) -> list[Table]:
     if all(entry.n == 1 for entry in ranking.entries):
         del columns["runs"], columns["sd"]
     title = f"{subject}: {ranking.metric} on {ranking.on}{counted}{unit}, {better} is better"
-    table = table_of_records(title, ranking.entries, columns, _interval_notes(ranking))
+    table = table_of_records(title, ranking.entries, columns, interval_notes(ranking))
     if len(ranking.entries) == 1:
         return [table]
     mean = table.columns.index("mean")
@@ -80,7 +80,7 @@ def _shared_model(ranking: Ranking) -> bool:
     return len(models) == 1 < len(ranking.entries) and models != {""}
 
 
-def _interval_notes(ranking: Ranking) -> Iterator[str]:
+def interval_notes(ranking: Ranking) -> Iterator[str]:
     """Yield sentences on what was drawn, and on sets that say nothing about other classes."""
     replicates = 0 if ranking.replicates is None else ranking.replicates.shape[1]
     if ranking.clusters is None or ranking.design is None:

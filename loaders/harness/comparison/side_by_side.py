@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from itertools import chain
 from typing import Any
 
 from wordnet_splits.base.errors import DataError
@@ -31,7 +32,7 @@ from .draws import (
 from .entries import BenchmarkResults, ResultsOrFolder, as_sequence, draws_of, without_seed
 from .flattery import ChoiceFlattery, draw_flattery, flattery_table
 from .ranking import Ranking, Scope, list_scopes, rank_entries, scope_named
-from .ranking_tables import agreement_table, draw_tables, ranking_tables
+from .ranking_tables import agreement_table, draw_tables, interval_notes, ranking_tables
 from .robustness import DEFAULT, robustness_notes, robustness_tables
 
 REPLICATES = 1000
@@ -95,7 +96,8 @@ class Comparison(TableReport):
                 "interval": lambda row: interval_text(row.lo, row.hi),
             }
             title = "Improvement in % over one baseline for all models (Kim's figure 5): positive is better"
-            tables.append(table_of_records(title, self.improvements, columns))
+            notes = [f"Intervals over {self.over}."] if self.improvements[0].lo is not None else []
+            tables.append(table_of_records(title, self.improvements, columns, notes))
         if self.full_spectrum:
             columns = {
                 "model": lambda row: row.model,
@@ -119,6 +121,7 @@ class Comparison(TableReport):
             "metric": self.metric,
             "on": self.on,
             "over": self.over,
+            "cut": self.cut,
             "ranking": self.rows(),
             "pairs": [{"benchmark": r.benchmark, **asdict(pair)} for r in self.rankings for pair in r.pairs],
             "draws": self.draws,
@@ -127,7 +130,7 @@ class Comparison(TableReport):
             "full_spectrum": self.full_spectrum,
             "robustness": [row for table in self.robustness for row in table.rows],
             "sweeps": [row for table in self.sweeps for row in table.rows],
-            "notes": self.notes,
+            "notes": [*self.notes, *dict.fromkeys(chain(*map(interval_notes, self.rankings)))],
             **({"flattery": self.flattery} if self.flattery else {}),
         }
         return {key: to_json(value) for key, value in parts.items()}
@@ -152,7 +155,7 @@ class ComparisonOptions:
         sum up, for the benchmarks of that paper with results of several models.
     formula : of the scores in these tables: a function (mean, variance, higher_is_better) -> score, ``cv``
         (eq. 8), ``shortfall``, or ``MODULE:NAME``; lower is more robust.
-    flattery : detector of several values, or ``all``: see `flattery.choice_flattery`; ``over`` classes, these
+    flattery : detector of several values, or ``all``: see `flattery.draw_flattery`; ``over`` classes, they
         are held out, else subtrees.
     """
 

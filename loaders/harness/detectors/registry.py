@@ -316,6 +316,13 @@ def find_spec(name: str) -> DetectorSpec | None:
         return None
 
 
+def registered_label(label: str) -> str:
+    """Return a label of results with the detector's registered name in place of an alias."""
+    name, bracket, parameters = label.partition("[")
+    spec = find_spec(name)
+    return (name if spec is None else spec.name) + bracket + parameters
+
+
 def get_detector(name: str, **params: Value) -> ConfiguredDetector:
     """Return the detector registered as ``name`` with its parameters, by default their defaults.
 

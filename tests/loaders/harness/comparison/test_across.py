@@ -79,6 +79,8 @@ def test_blocks_that_agree_or_tie_throughout() -> None:
         pytest.approx(1 / 6**3),
     )  # the same of 3! orders in three more blocks
     assert np.isnan(conover).all()
+    _, _, conover = rank_test(ranks_of([[3, 2, 1], [1, 2, 3]]))  # equal mean ranks
+    assert (conover == 1).all()
     test, nemenyi, conover = rank_test(ranks_of(np.ones((4, 3))))
     assert (test.f, test.p, test.chi2) == (0, 1, 0)
     assert nemenyi == pytest.approx(1)

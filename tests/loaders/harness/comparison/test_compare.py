@@ -430,10 +430,23 @@ def test_folders_are_read_and_everything_is_one_json_object(tmp_path: Path) -> N
     found = compare([tmp_path / "a"], bootstrap=5)
     assert found.rows() == compare(held, bootstrap=5).rows()
     assert set(json.loads(json.dumps(found.as_dict()))) == {
-        "benchmark", "metric", "on", "over", "ranking", "pairs", "draws", "paper",
+        "benchmark", "metric", "on", "over", "cut", "ranking", "pairs", "draws", "paper",
         "improvement", "full_spectrum", "robustness", "sweeps", "notes",
     }  # fmt: skip
     assert "<table>" in found._repr_html_()
+
+
+def test_a_detector_is_found_under_its_aliases() -> None:
+    held = results(detectors="mcp,energy")
+    for name in ("msp", "mcp", "MSP"):
+        (row,) = compare(held, detectors=[name], bootstrap=0).rows()
+        assert row["detector"] == "mcp"
+    both = results(detectors="mcp,msp,energy[T=2],energy")
+    for name, label in (("msp", "msp"), ("ebo", "energy"), ("ebo[T=2]", "energy[T=2]")):
+        assert [row["detector"] for row in compare(both, detectors=[name], bootstrap=0).rows()] == [label]
+    for unclear in ("MSP", "energy[T=3]", "ebo[", ""):
+        with raises(UnknownNameError, where="--detectors"):
+            compare(both, detectors=[unclear])
 
 
 def test_an_absent_detector_or_value_is_one_line() -> None:

@@ -11,9 +11,19 @@ import pytest
 from scipy.stats import t
 
 from loaders.harness.cli.main import app
-from loaders.harness.comparison import choice_flattery, compare
-from loaders.harness.comparison.flattery import REPLICATES, choices, flattery_interval, sums_of_choice
+from loaders.harness.comparison import compare
+from loaders.harness.comparison.entries import draws_of
+from loaders.harness.comparison.flattery import (
+    REPLICATES,
+    ChoiceFlattery,
+    choices,
+    draw_flattery,
+    flattery_interval,
+    sums_of_choice,
+)
+from loaders.harness.comparison.ranking import scope_named
 from loaders.harness.results.results import Results
+from loaders.harness.results.tables import ResultSets
 from tests.raising import raises
 from wordnet_splits.base.errors import DataError, UnknownNameError
 from wordnet_splits.base.terminal.runner import run
@@ -25,6 +35,13 @@ from wordnet_splits.wordnet.taxonomy.subtrees import subtree_roots
 RESULTS = Path(__file__).resolve().parents[4] / "manifests" / "results"
 ENTRIES = ("rungs-cifar100-all", "unknown-cifar-tinyval-all")
 pytestmark = pytest.mark.skipif(not RESULTS.exists(), reason="the committed results are not in this copy")
+
+
+def choice_flattery(
+    results: Results | Path, detector: str, *, on: str = "pooled", over: str = "subtrees"
+) -> list[ChoiceFlattery]:
+    (draw,) = draws_of([results])
+    return draw_flattery(draw, detector, scope_named(on, ResultSets.from_results(draw.first)), over)
 
 
 def looped(results: Results, on: str, over: str, *, bounds: bool) -> tuple[float, float, float, float, float]:
@@ -126,7 +143,7 @@ def test_a_choice_that_is_none_is_refused() -> None:
         choice_flattery(results, "kn")
     with raises(UnknownNameError, where="--on"):
         choice_flattery(results, "all", on="rung-9")
-    with raises(DataError, where="over"):
+    with raises(DataError, where="--over"):
         choice_flattery(results, "all", over="images")
     with raises(DataError, where="rungs-cifar100 id", naming=0):
         choice_flattery(results, "all", on="id")

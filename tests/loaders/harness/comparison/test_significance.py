@@ -65,6 +65,9 @@ def test_undefined_replicates_and_constant_differences() -> None:
     found = pair_tests(np.arange(3.0), some)
     assert np.isnan(found.p[:2]).all()
     assert found.p[2] == pair_tests(np.arange(2.0), replicates[1:]).p[0]
+    equal = pair_tests(np.array([1.0, 1.0, 2.0]), some)  # nor if its value is that of another
+    assert equal.p_adjusted[2] == found.p_adjusted[2]
+    assert equal.p_adjusted[0] == 1
     constant = pair_tests(np.array([0.9, 0.5]), np.array([[0.9] * 20, [0.5] * 20]))  # no error to judge by
     assert np.isnan([constant.p[0], constant.p_adjusted[0], constant.above[0]]).all()
     assert constant.rank_bounds(np.array([0.9, 0.5]), 0.05).tolist() == [[1, 2], [1, 2]]

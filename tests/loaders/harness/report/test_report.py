@@ -72,6 +72,8 @@ def test_the_ranking_of_a_page_is_over_the_level_asked_for(digits: Results, tmp_
     }
     assert [mentions(unescape(text), "over", over) for over, text in of_levels.items()] == [True] * 3
     assert len({*of_levels.values()}) == 3
+    options = {"bootstrap": 20, "over": "classes", "best": 1, "mistakes": 0}
+    assert report(digits, tmp_path / "best.html", **options).exists()
     for wrong, where in (({"over": "class"}, "--over"), ({"over": "classes", "bootstrap": 0}, "--over")):
         with raises(SplitsError, where=where):
             report(digits, tmp_path / "page.html", **{"bootstrap": 5, **wrong})
