@@ -19,7 +19,7 @@ import numpy as np
 import pyarrow.parquet as pq
 
 from wordnet_splits.base.files import write_text
-from wordnet_splits.benchmark.clusters import class_clusters
+from wordnet_splits.benchmark.clusters import subtree_clusters
 from wordnet_splits.benchmark.resolve import load_manifest
 from wordnet_splits.metrics.counts import Array
 from wordnet_splits.metrics.power import METRICS, TPR, Components, unpaired
@@ -112,7 +112,7 @@ def measure(folders: Iterable[Path]) -> dict[tuple[str, str], Measured]:
         runs: dict[str, list[Array]] = {}
         for name in table.column_names[6:]:
             runs.setdefault(name.rpartition("/")[2], []).append(table[name].to_numpy())
-        of_group = class_clusters(load_manifest(benchmark), "subtrees")
+        of_group = subtree_clusters(load_manifest(benchmark))
         inside = np.isin(groups, [g for g, role in roles.items() if role == "id"])
         for group, role in roles.items():
             rows = groups == group

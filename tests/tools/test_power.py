@@ -12,7 +12,7 @@ from scipy.special import nctdtrinc, stdtrit
 
 from tools.power import OUT, RESULTS, between, lines_of, measure, per_image
 from wordnet_splits import power
-from wordnet_splits.benchmark.clusters import Level, class_clusters
+from wordnet_splits.benchmark.clusters import Level, subtree_clusters
 from wordnet_splits.benchmark.resolve import load_manifest
 from wordnet_splits.metrics import ScoreSet, auroc, fpr95_id_positive
 from wordnet_splits.metrics.resampling import paired_replicates
@@ -74,8 +74,9 @@ def test_the_standard_error_is_that_of_the_paired_bootstrap(over: Level) -> None
     )
     groups, ids = (np.array(table[name].to_pylist()) for name in ("group", "class_id"))
     inside, rows = groups == "cifar-40", groups == "rung-1"
-    of = class_clusters(manifest, over)["rung-1"].of
-    clusters = np.unique([of["cifar100", i] for i in ids[rows]], return_inverse=True)[1]
+    of = subtree_clusters(manifest)["rung-1"].of
+    names = [of["cifar100", i] if over == "subtrees" else i for i in ids[rows]]
+    clusters = np.unique(names, return_inverse=True)[1]
     strata = np.unique(ids[inside], return_inverse=True)[1]
     entries, values = [], []
     for scores in (table[name].to_numpy() for name in table.column_names[6:]):

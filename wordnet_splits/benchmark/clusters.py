@@ -20,37 +20,27 @@ UNKNOWN_ROLES = ("near", "far", "external")
 
 @dataclass(frozen=True)
 class GroupClusters:
-    """The clusters of a group's classes.
+    """The subtrees of a group's classes.
 
     Attributes
     ----------
-    of : class -> name of its cluster: the class itself, or the wnid of the root of its subtree.
-    problem : the reason why the group says nothing about other classes; None if it has several clusters.
+    of : class -> wnid of the root of its subtree; the class itself if there is a problem.
+    problem : the reason why the group says nothing about other subtrees; None if it has several.
     """
 
     of: Mapping[ClassKey, str]
     problem: str | None = None
 
 
-def class_clusters(manifest: Manifest, over: Level, *, cut: int | None = None) -> dict[str, GroupClusters]:
-    """Return OOD group -> clusters of its classes.
-
-    Parameters
-    ----------
-    over : ``classes``, or ``subtrees`` (see `subtree_roots`).
-    cut : edges from the least common subsumer of the group down to the roots of the subtrees.
-
-    Raises
-    ------
-    DataError : ``cut`` is below 1.
-    """
+def subtree_clusters(manifest: Manifest, *, cut: int | None = None) -> dict[str, GroupClusters]:
+    """Return OOD group -> subtrees of its classes; ``cut`` is that of `subtree_roots`."""
     groups: dict[str, dict[ClassKey, tuple[str, ...]]] = {}
     columns = ["source", "class_id", "wnids", "role", "group"]
     for row in manifest.classes.select(columns).to_pylist():
         if row["role"] in UNKNOWN_ROLES:
             of_group = groups.setdefault(row["group"], {})
             of_group[row["source"], row["class_id"]] = tuple(row["wnids"] or ())
-    return {group: _clusters(classes, over, cut) for group, classes in groups.items()}
+    return {group: _subtrees(classes, cut) for group, classes in groups.items()}
 
 
 def disjoint_classes(manifest: Manifest, groups: Sequence[str]) -> tuple[frozenset[ClassKey], int]:
@@ -82,12 +72,10 @@ def _pairs(table: pa.Table) -> Iterator[ClassKey]:
     return zip(table["source"].to_pylist(), table["class_id"].to_pylist(), strict=True)
 
 
-def _clusters(classes: Mapping[ClassKey, tuple[str, ...]], over: Level, cut: int | None) -> GroupClusters:
+def _subtrees(classes: Mapping[ClassKey, tuple[str, ...]], cut: int | None) -> GroupClusters:
     of = {key: "/".join(key) for key in classes}
     if len(classes) == 1:
         return GroupClusters(of, "a single class")
-    if over != "subtrees":
-        return GroupClusters(of)
     unmapped = [key for key, wnids in classes.items() if not wnids]
     if unmapped:
         return GroupClusters(of, f"{len(unmapped)} of {len(classes)} classes have no synset")

@@ -21,7 +21,7 @@ import numpy as np
 from wordnet_splits.base.errors import DataError
 from wordnet_splits.base.names import counted
 from wordnet_splits.base.tabular import Jsonable, Tabular
-from wordnet_splits.benchmark.clusters import UNKNOWN_ROLES, ClassKey, Level, class_clusters
+from wordnet_splits.benchmark.clusters import UNKNOWN_ROLES, ClassKey, Level, subtree_clusters
 from wordnet_splits.benchmark.explain import manifest_of
 from wordnet_splits.benchmark.manifest import GroupRow, Manifest
 from wordnet_splits.benchmark.recipe import Recipe
@@ -140,11 +140,11 @@ def power(
     if not id_images:
         note = "the number of ID test images is not known"
         return BenchmarkPower(manifest.name, auroc, difference, 0, (), (note,))
-    classes, subtrees = (class_clusters(manifest, over) for over in LEVELS[1:])
+    subtrees = subtree_clusters(manifest)
     notes, origins = dict[str, list[str]](), dict[str, list[str]]()
     sets: dict[tuple[str, str], OodSet] = {}
     for row in (row for row in tests if row.role in UNKNOWN_ROLES):
-        sizes = _class_sizes(manifest, row, list(classes[row.group].of)) if row.group in classes else {}
+        sizes = _class_sizes(manifest, row, list(subtrees[row.group].of)) if row.group in subtrees else {}
         if not sizes:
             notes.setdefault("left out, without classes or a known number of images", []).append(row.group)
             continue

@@ -17,7 +17,7 @@ import numpy as np
 from scipy.stats import rankdata
 
 from wordnet_splits.base.errors import DataError
-from wordnet_splits.benchmark.clusters import Level, class_clusters
+from wordnet_splits.benchmark.clusters import Level, subtree_clusters
 
 from ..results.clusters import check_level
 from ..results.table import NOTHING, Table, TableReport, number_text, table_of_records
@@ -152,7 +152,7 @@ def across_of(
     metric : of each benchmark, by default AUROC, the only one by class.
     on : a set, ``pooled``, ``near``, ``far`` or ``id``.
     over : blocks: ``images`` for a value of each benchmark, or the ``classes`` or ``subtrees`` of OOD sets.
-    cut : edges from a set's least common subsumer to the roots of its subtrees (`class_clusters`).
+    cut : edges from a set's least common subsumer to the roots of its subtrees (`subtree_roots`).
     level : of the critical difference.
 
     Raises
@@ -232,7 +232,7 @@ def _blocks_of_classes(
     keys = [key for key in scored if all(key in run for run in every)]
     if len(keys) < len(scored):
         notes.append(f"{draw.benchmark}: {len(scored) - len(keys)} classes were not scored in every run.")
-    clusters = class_clusters(draw.manifest(), over, cut=cut) if over == "subtrees" else {}
+    clusters = subtree_clusters(draw.manifest(), cut=cut) if over == "subtrees" else {}
     members: dict[str, list[tuple[str, str, str]]] = {}
     for group in dict.fromkeys(key[0] for key in keys):
         of_group = [key for key in keys if key[0] == group]

@@ -200,7 +200,7 @@ class BenchmarkResults:
         clustered = {}
         for held in self.results:
             held.results.require_scores(f"a comparison over {level}")
-            clusters = image_clusters(held.results.scores, manifest, level, cut=cut)
+            clusters = image_clusters(held.results.scores, manifest, cut=cut)
             clustered[id(held)] = replace(held, clusters=clusters)
         entries = (
             replace(entry, runs=tuple((clustered[id(held)], number) for held, number in entry.runs))

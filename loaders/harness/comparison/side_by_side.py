@@ -146,7 +146,7 @@ class ComparisonOptions:
         or a set; by default the primary metric of the benchmark's paper. By calibration and by the gammas,
         models are ranked, without intervals.
     over, cut : what intervals, ranks and p are over: ``images``, ``classes`` or ``subtrees`` of the OOD sets;
-        ``cut`` edges from a set's least common subsumer to its subtrees (`class_clusters`). Entries without
+        ``cut`` edges from a set's least common subsumer to its subtrees (`subtree_roots`). Entries without
         scores can only be compared without a bootstrap.
     bootstrap, seed, level : of the paired bootstrap over these; 0 replicates for none.
     baseline : the detector, or "MODEL DETECTOR", that improvement is measured from; by default the

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from wordnet_splits.base.errors import DataError, unknown
-from wordnet_splits.benchmark.clusters import GroupClusters, Level, class_clusters
+from wordnet_splits.benchmark.clusters import Level, subtree_clusters
 from wordnet_splits.benchmark.manifest import Manifest
 from wordnet_splits.metrics.summary import ID_ROLES
 
@@ -67,24 +67,19 @@ class ImageClusters:
                 yield f"{group} cannot be generalised to other {self.over}: {self.problems[group]}."
 
 
-def image_clusters(
-    images: pa.Table, manifest: Manifest | None, over: Level, *, cut: int | None = None
-) -> ImageClusters:
+def image_clusters(images: pa.Table, manifest: Manifest | None, *, cut: int | None = None) -> ImageClusters:
     """Return the clusters of images.
 
     Parameters
     ----------
     images : with columns ``group``, ``role``, ``source`` and ``class_id``, as a score table has.
-    manifest : of their benchmark; at the level ``classes`` it may be None.
-    over, cut : ``classes`` or ``subtrees``, see `class_clusters`.
+    manifest : the benchmark, for the subtrees of its classes (`subtree_clusters`); None for classes.
 
     Raises
     ------
-    DataError : an OOD set or the class of an image is not in the manifest; or the level is ``images``.
+    DataError : an OOD set or the class of an image is not in the manifest.
     """
-    if check_level(over, cut) == "images":
-        raise DataError("images have no clusters", where="--over", hint="give classes or subtrees")
-    of_groups = None if manifest is None else class_clusters(manifest, over, cut=cut)
+    subtrees = None if manifest is None else subtree_clusters(manifest, cut=cut)
     groups, roles, sources, classes = (
         np.array(images[name].to_pylist(), dtype=object) for name in ("group", "role", "source", "class_id")
     )
@@ -97,21 +92,24 @@ def image_clusters(
         if roles[rows[0]] in ID_ROLES:
             codes[rows] = np.unique(names, return_inverse=True)[1]
             continue
-        if manifest is not None and of_groups is not None:
-            if group not in of_groups:
-                raise DataError(f"set {group!r} has no classes in the benchmark", where=manifest.name)
-            names, problem = _names(keys, of_groups[group], group, manifest.name), of_groups[group].problem
+        if subtrees is not None and manifest is not None:
+            of_group = subtrees.get(group)
+            if of_group is None or {*keys} - of_group.of.keys():
+                message = f"the benchmark has other classes of {group}"
+                hint = "give the benchmark that the results are on"
+                raise DataError(message, where=manifest.name, hint=hint)
+            names, problem = [of_group.of[key] for key in keys], of_group.problem
         if UNRECORDED in classes[rows]:
             problem = "a single class, or none recorded"
         elif problem is None and len({*names}) == 1:
-            problem = f"a single {'class' if over == 'classes' else 'subtree'}"
+            problem = f"a single {'class' if subtrees is None else 'subtree'}"
         counts[group] = 1
         if problem is not None:
             problems[group] = problem
         else:
             found, codes[rows] = np.unique(names, return_inverse=True)
             counts[group] = len(found)
-    return ImageClusters(over, codes, counts, problems)
+    return ImageClusters("classes" if subtrees is None else "subtrees", codes, counts, problems)
 
 
 def require_hierarchy(over: Level, *, has_benchmark: bool) -> None:
@@ -138,18 +136,9 @@ def clusters_of_intervals(
     if over == "images":
         return None, {}
     require_hierarchy(over, has_benchmark=manifest is not None)
-    clusters = image_clusters(images, manifest if over == "subtrees" else None, over, cut=cut)
+    clusters = image_clusters(images, manifest if over == "subtrees" else None, cut=cut)
     if max(clusters.counts.values(), default=0) < 2:
         reasons = "; ".join(f"{group}: {problem}" for group, problem in clusters.problems.items())
         message = f"no OOD set has several {over}" + (f" ({reasons})" if reasons else "")
         raise DataError(message, where="--over", hint="draw images: over='images'")
     return clusters.codes, {g: clusters.problems.get(g, n) for g, n in clusters.counts.items()}
-
-
-def _names(keys: list[tuple[str, str]], clusters: GroupClusters, group: str, benchmark: str) -> list[str]:
-    """Return the name of the cluster of each image."""
-    absent = {*keys} - clusters.of.keys()
-    if absent:
-        message = f"{'/'.join(min(absent))} is not a class of {group}"
-        raise DataError(message, where=benchmark, hint="give the benchmark that the results are on")
-    return [clusters.of[key] for key in keys]

@@ -20,7 +20,7 @@ from loaders.harness.results.scores import column_of
 from tests.raising import raises
 from wordnet_splits.base.errors import DataError, UnknownNameError
 from wordnet_splits.base.shapes import Ranks
-from wordnet_splits.benchmark.clusters import class_clusters
+from wordnet_splits.benchmark.clusters import subtree_clusters
 from wordnet_splits.benchmark.resolve import load_manifest
 
 from .test_compare import results
@@ -137,7 +137,7 @@ def test_classes_are_blocks_once_and_their_order_plays_no_part() -> None:
 def test_a_subtree_is_the_auroc_of_its_images() -> None:
     held = Results.read(COMMITTED / "rungs-cifar100-all")
     found = compare_across(held, over="subtrees", on="rung-1", detectors=["msp", "mls", "knn"])
-    roots = class_clusters(load_manifest("rungs-cifar100"), "subtrees")["rung-1"].of
+    roots = subtree_clusters(load_manifest("rungs-cifar100"))["rung-1"].of
     scores, values = held.scores, []
     msp = scores[column_of(("msp", 0))].to_numpy()
     is_id = np.array(scores["role"].to_pylist()) == "id"

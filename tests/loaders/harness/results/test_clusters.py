@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pyarrow as pa
 import pytest
 
@@ -28,9 +26,8 @@ def of(group: str, source: str, count: int) -> list[tuple[str, str, str]]:
 
 
 def test_images_of_a_class_share_a_code_and_sets_of_one_class_are_named() -> None:
-    manifest = load_manifest("unknown-cifar-tinyval")
     rows = of("cifar-60", "cifar100", 9) + of("cifar-40", "cifar100", 5) + of("gaussian", "gaussian", 1)
-    found = image_clusters(images(*rows, of("dtd", "dtd", 1)[0]), manifest, "classes")
+    found = image_clusters(images(*rows, of("dtd", "dtd", 1)[0]), None)
     codes = found.codes.tolist()
     assert (codes[:9], codes[18:23]) == (codes[9:18], codes[23:28])
     assert (len({*codes[:9]}), len({*codes[18:23]})) == (9, 5)
@@ -42,25 +39,18 @@ def test_images_of_a_class_share_a_code_and_sets_of_one_class_are_named() -> Non
 def test_subtrees_join_classes_and_need_synsets() -> None:
     manifest = load_manifest("unknown-cifar-tinyval")
     table = images(*of("cifar-60", "cifar100", 60), *of("dtd", "dtd", 47))
-    by_cut = [image_clusters(table, manifest, "subtrees", cut=cut).counts["cifar-60"] for cut in (1, 2, 20)]
+    by_cut = [image_clusters(table, manifest, cut=cut).counts["cifar-60"] for cut in (1, 2, 20)]
     assert by_cut[0] < by_cut[1] < by_cut[2] == 60
-    found = image_clusters(table, manifest, "subtrees")
+    found = image_clusters(table, manifest)
     assert 5 < found.counts["cifar-60"] < 60
     assert (found.counts["dtd"], set(found.problems)) == (1, {"dtd"})
     assert not found.codes[120:].any()
 
 
-@pytest.mark.parametrize(
-    ("row", "over", "naming"),
-    [
-        (("cifar-60", "cifar100", "nowhere"), "classes", "nowhere"),
-        (("mine", "mine", "a"), "classes", "mine"),
-        (("dtd", "dtd", "banded"), "images", ()),
-    ],
-)
-def test_other_classes_and_sets_are_refused(row: tuple[str, str, str], over: Any, naming: object) -> None:
-    with raises(DataError, naming=naming):
-        image_clusters(images(row), load_manifest("unknown-cifar-tinyval"), over)
+@pytest.mark.parametrize("row", [("cifar-60", "cifar100", "nowhere"), ("mine", "mine", "a")])
+def test_other_classes_and_sets_are_refused(row: tuple[str, str, str]) -> None:
+    with raises(DataError, naming=row[0]):
+        image_clusters(images(row), load_manifest("unknown-cifar-tinyval"))
 
 
 def test_levels_and_cuts() -> None:
