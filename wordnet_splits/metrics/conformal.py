@@ -125,8 +125,13 @@ class BatchGuarantee(Jsonable):
             )
 
     def adjusted(self, values: Array) -> Array:
-        """Return the least rate (m,) that flags each image of a batch, from its p-value (m,)."""
-        return adjusted_p_values(values * self._penalty(len(values)))
+        """Return the least rate (m,) that flags each image: the least m p_(k)/k of its p-value and larger ones."""
+        m = len(values)
+        order = np.argsort(values, kind="stable")[::-1]
+        scaled = np.minimum(values[order] * self._penalty(m) * m / np.arange(m, 0, -1), 1)
+        adjusted = np.empty(m)
+        adjusted[order] = np.minimum.accumulate(scaled)
+        return adjusted
 
     def flags(self, adjusted: Array) -> Array:
         """Return whether each image is flagged (m,), from `adjusted`."""
@@ -157,15 +162,6 @@ class BatchGuarantee(Jsonable):
         H = 1 + ... + 1/m is enough (Benjamini and Yekutieli 2001).
         """
         return float(np.sum(1 / np.arange(1, min(batch, self.images + 1) + 1))) if self.dependent else 1.0
-
-
-def adjusted_p_values(values: Array) -> Array:
-    """Return the adjusted p-values (m,) of Benjamini and Hochberg (1995): the least m p_(k)/k of larger p."""
-    order = np.argsort(values, kind="stable")[::-1]
-    scaled = np.minimum(values[order] * len(order) / np.arange(len(order), 0, -1), 1)
-    adjusted = np.empty(len(order))
-    adjusted[order] = np.minimum.accumulate(scaled)
-    return adjusted
 
 
 def p_values(calibration: Array, scores: Array) -> Array:

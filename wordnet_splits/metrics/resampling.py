@@ -100,11 +100,6 @@ def paired_replicates(
     return _replicates(entries, [metric], replicates, seed, full_spectrum)[metric]
 
 
-def has_clusters(sets: Iterable[ScoreSet]) -> bool:
-    """Return whether replicates are over clusters: whether an OOD set has them."""
-    return any(part.clusters is not None and not part.is_id for part in sets)
-
-
 def _key(part: ScoreSet) -> tuple[str, str, int, bool]:
     return part.name, part.role, len(part.confidence), part.clusters is None
 
@@ -125,7 +120,7 @@ def _replicates(
     full_spectrum: bool,
 ) -> dict[str, Array]:
     """Return metric -> (entries, replicates) values; every entry has the draws of the first."""
-    least = 2 if has_clusters(entries[0]) else 1
+    least = 2 if any(part.clusters is not None and not part.is_id for part in entries[0]) else 1
     if replicates < least:
         raise DataError(f"the number of bootstrap replicates must be at least {least}, not {replicates}")
     metrics = {name: get_metric(name) for name in names}

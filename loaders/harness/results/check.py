@@ -211,13 +211,8 @@ def _sweep_differences(stored: ResultTables) -> Iterator[Difference]:
             yield Difference("sweeps", row, "tried", *sides)
             continue
         on = sorted({trial["on"] for trial in sweeps[key]})
-        sides = (
-            on[0]
-            .removeprefix("auroc of ")
-            .removesuffix(f" in {DISJOINT}")
-            .replace(" against ", " + ")
-            .split(" + ")
-        )
+        words = on[0].removeprefix("auroc of ").removesuffix(f" in {DISJOINT}")
+        sides = words.replace(" against ", " + ").split(" + ")
         if len(on) > 1 or not all(side.endswith("/val") for side in sides):
             yield Difference("sweeps", row, "on", ", ".join(on), "validation sets, the same for all")
         elif not (chosen[key].chosen_on or "").startswith(on[0]):
