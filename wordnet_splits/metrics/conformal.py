@@ -125,7 +125,7 @@ class BatchGuarantee(Jsonable):
             )
 
     def adjusted(self, values: Array) -> Array:
-        """Return the least rate (m,) that flags each image: the least m p_(k)/k of its p-value and larger ones."""
+        """Return the least rate (m,) that flags each image: the least m p_(k)/k of p-values from its own."""
         m = len(values)
         order = np.argsort(values, kind="stable")[::-1]
         scaled = np.minimum(values[order] * self._penalty(m) * m / np.arange(m, 0, -1), 1)
