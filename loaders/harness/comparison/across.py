@@ -20,13 +20,13 @@ from wordnet_splits.base.errors import DataError
 from wordnet_splits.benchmark.clusters import Level, subtree_clusters
 
 from ..results.clusters import check_level
-from ..results.table import NOTHING, Table, TableReport, number_text, table_of_records
+from ..results.table import NOTHING, Table, TableReport, table_of_records
 from ..results.tables import ResultSets
 from .draws import Label, OverDraws, entries_over, entry_means, shared_entries
 from .entries import BenchmarkResults, ResultsOrFolder, as_sequence, draws_of, without_seed
 from .rank_tests import RankTest, cliques, rank_test
 from .ranking import Scope, higher_is_better, require_same_images, scope_named
-from .ranking_tables import factor_of, p_text
+from .ranking_tables import block_columns, factor_of, p_text
 
 METRIC = "auroc"
 MIN_BLOCKS, MIN_ENTRIES = 2, 3
@@ -90,13 +90,8 @@ class Across(TableReport):
         table = table_of_records(
             f"Over {self.unit}: {self.metric} on {self.on}{unit}",
             self.entries,
-            {
-                "model": lambda entry: entry.model,
-                "detector": lambda entry: entry.detector,
-                "mean": lambda entry: number_text(entry.mean, factor),
-                "sd": lambda entry: number_text(entry.sd, factor),
-                "mean rank": lambda entry: f"{entry.mean_rank:.2f}",
-                "ranks": lambda entry: f"{entry.best_rank:g} to {entry.worst_rank:g}",
+            block_columns(factor)
+            | {
                 "p (Nemenyi)": lambda entry: p.get(_name(entry), (NOTHING,))[0],
                 "p (Conover-Holm)": lambda entry: p.get(_name(entry), (NOTHING,))[-1],
             },

@@ -238,6 +238,7 @@ def _weighted(
 def flattery_table(rows: Sequence[ChoiceFlattery]) -> Table:
     """Return a table with a row for each model."""
     first = rows[0]
+    several = len({row.benchmark for row in rows}) > 1
     subject = "all detectors" if first.detector == ALL else first.detector
     notes = [
         f"Each of the {first.over} is held out in turn: the choice is made on the others and measured on it. "
@@ -254,7 +255,7 @@ def flattery_table(rows: Sequence[ChoiceFlattery]) -> Table:
         f"Choice among {subject} on the test classes ({first.on}): AUROC in %",
         rows,
         {
-            "model": lambda row: row.model,
+            "model": lambda row: f"{row.benchmark} {row.model}".strip() if several else row.model,
             "values": lambda row: str(row.candidates),
             first.over: lambda row: str(row.folds),
             "chosen": lambda row: row.chosen,

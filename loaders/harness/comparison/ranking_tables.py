@@ -10,7 +10,7 @@ from itertools import pairwise
 from ..results.clusters import KINDS
 from ..results.metric_rows import FULL_SPECTRUM
 from ..results.table import NOTHING, Table, interval_text, number_text, table_of_records
-from .draws import Agreement, DrawComparison
+from .draws import Agreement, DrawComparison, OverDraws
 from .ranking import Pair, Ranked, Ranking
 from .significance import replicates_for
 
@@ -156,17 +156,22 @@ def draw_tables(draws: DrawComparison) -> list[Table]:
     over_draws = table_of_records(
         f"Over {len(draws.draws)} draws: {draws.metric} on {draws.on}{unit}",
         draws.entries,
-        {
-            "model": lambda entry: entry.model,
-            "detector": lambda entry: entry.detector,
-            "mean": lambda entry: number_text(entry.mean, factor),
-            "sd": lambda entry: number_text(entry.sd, factor),
-            "mean rank": lambda entry: f"{entry.mean_rank:.2f}",
-            "ranks": lambda entry: f"{entry.best_rank:g} to {entry.worst_rank:g}",
-        },
+        block_columns(factor),
         notes,
     )
     return [over_draws, agreement_table(draws.agreements)]
+
+
+def block_columns(factor: float) -> dict[str, Callable[[OverDraws], str]]:
+    """Return the columns of entries over draws or other blocks."""
+    return {
+        "model": lambda entry: entry.model,
+        "detector": lambda entry: entry.detector,
+        "mean": lambda entry: number_text(entry.mean, factor),
+        "sd": lambda entry: number_text(entry.sd, factor),
+        "mean rank": lambda entry: f"{entry.mean_rank:.2f}",
+        "ranks": lambda entry: f"{entry.best_rank:g} to {entry.worst_rank:g}",
+    }
 
 
 def agreement_table(agreements: Sequence[Agreement]) -> Table:

@@ -18,6 +18,7 @@ from sklearn.metrics import roc_auc_score
 
 from loaders.harness import compare, evaluate_arrays
 from loaders.harness.comparison.entries import draws_of
+from loaders.harness.comparison.flattery import flattery_table
 from loaders.harness.comparison.rank_tests import holm
 from loaders.harness.evaluation.run_evaluation import evaluate_runs
 from loaders.harness.report.plots import plot_data
@@ -185,8 +186,10 @@ def test_noise_is_named_and_alone_has_no_intervals() -> None:
 
 
 def test_draws_and_improvements_are_over_classes_too() -> None:
-    found = compare([draw(1), draw(2)], metric="auroc", on="near", over="classes", bootstrap=20)
+    options = {"metric": "auroc", "on": "near", "over": "classes", "bootstrap": 20, "flattery": "all"}
+    found = compare([draw(1), draw(2)], **options)
     assert [ranking.over for ranking in found.rankings] == ["classes", "classes"]
+    assert len({cells[0] for cells in flattery_table(found.flattery).cells}) == 2
     held = results()
     for over in ("images", "classes"):
         found = compare(held, over=over, bootstrap=30)
