@@ -33,8 +33,8 @@ HEADER = """\
 # Variances of the paired difference of two detectors, in units of `wordnet_splits.metrics.power.unpaired`, by
 # `python -m tools.power`: [between subtrees, classes of a subtree, images of a class, ID images].
 # [default.ROLE]: medians over measured sets, for other sets. [[measured]]: results are in manifests/results;
-# pairs are neighbours in the ranking, with auroc_range, and quartiles of the part between classes in AUROC;
-# subtrees = 1: they are not known.
+# sizes are the numbers of images, classes and subtrees (1: not known); pairs are neighbours in the ranking,
+# with auroc_range, and quartiles of the part between classes in AUROC.
 """
 Pair = tuple[float, dict[str, Components]]  # mean AUROC, metric -> components
 
@@ -146,7 +146,7 @@ def lines_of(measured: Mapping[tuple[str, str], Measured]) -> Iterator[str]:
         quartiles = np.quantile([sum(parts["auroc"][:2]) for _, parts in entry.pairs], [0.25, 0.75])
         yield f'\n[[measured]]\nbenchmark = "{benchmark}"\ngroup = "{group}"'
         yield f"results = {json.dumps(entry.results)}"
-        yield "images = {}\nclasses = {}\nsubtrees = {}".format(*entry.sizes)
+        yield f"sizes = {list(entry.sizes)}"
         yield f"pairs = {len(aurocs)}\nauroc_range = [{min(aurocs):.3f}, {max(aurocs):.3f}]"
         yield "quartiles = [{:.3g}, {:.3g}]".format(*quartiles)
         yield from (components(m, *entry.typical(m)) for m in METRICS)
