@@ -87,7 +87,7 @@ oracle: $(VENV)/dev
 	$(PYTEST) -m oracle
 
 # ours next to a peer in one run (minutes); ONLY=detectors,loaders runs some modules, JSON=docs/benchmarks.json stores
-# the rows, from which `python -m tools.benchmarks.record` makes the table of docs/evidence/figures.md
+# the rows, from which `python -m tools.benchmarks.record` makes the table of docs/reference/performance.md
 JSON ?=
 ONLY ?=
 bench: $(VENV)/dev

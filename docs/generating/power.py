@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 from itertools import combinations, pairwise
 from pathlib import Path
@@ -23,17 +23,17 @@ AT = (0.6, 0.9)
 """Two values of AUROC, which determine the smallest differences at every other one."""
 
 
-def lines(what: str) -> Iterator[str]:
-    """Yield the table of ``benchmarks`` or of ``leaderboards``."""
-    yield from {"benchmarks": benchmarks, "leaderboards": leaderboards}[what]()
+def lines(what: str, *names: str) -> Iterator[str]:
+    """Yield the table of ``benchmarks`` or of ``leaderboards``, of all or of named benchmarks."""
+    yield from {"benchmarks": benchmarks, "leaderboards": leaderboards}[what](names or manifest_names())
 
 
-def benchmarks() -> Iterator[str]:
+def benchmarks(names: Sequence[str]) -> Iterator[str]:
     """Yield a row for the near and the far sets of each frozen benchmark, at AUROC .8."""
     levels = [f"over {over}" for over in LEVELS]
     columns = ("benchmark", "role", "sets", "classes", "subtrees", *levels, f"classes for {DIFFERENCE:g}")
     rows = []
-    for name in manifest_names():
+    for name in names:
         for role in ("near", "far"):
             row, sets = of_role(name, role, 0.8)
             if row is not None:
@@ -44,7 +44,7 @@ def benchmarks() -> Iterator[str]:
     yield from table(columns, rows)
 
 
-def leaderboards() -> Iterator[str]:
+def leaderboards(names: Sequence[str]) -> Iterator[str]:
     """Yield a row for each published table and set: the gaps of AUROC in percent, and those shown."""
     columns = (
         "table",
@@ -55,6 +55,8 @@ def leaderboards() -> Iterator[str]:
     )
     rows = []
     for paper, benchmark, name, values in published():
+        if benchmark not in names:
+            continue
         ordered = sorted(values.values(), reverse=True)
         neighbours, pairs = list(pairwise(ordered)), list(combinations(ordered, 2))
         middle = max(median(ordered), 0.5)

@@ -1,4 +1,4 @@
-"""The stored run of ``make bench``, and the table of docs/evidence/figures.md that is made from it.
+"""The stored run of ``make bench``, and the table of docs/reference/performance.md that is made from it.
 
 ``python -m tools.benchmarks.record`` rewrites the table.
 """
@@ -18,7 +18,7 @@ from tools.benchmarks.rows import Row
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 RECORD = REPOSITORY / "docs" / "benchmarks.json"
-PAGE = REPOSITORY / "docs" / "evidence" / "figures.md"
+PAGE = REPOSITORY / "docs" / "reference" / "performance.md"
 PEERS = (
     *("faiss-cpu", "nltk", "numba", "numpy", "pillow", "pyarrow", "pybktree", "pytorch-ood", "scikit-learn"),
     *("torch", "torchvision"),

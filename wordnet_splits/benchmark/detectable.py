@@ -157,7 +157,7 @@ def power(
             level = "subtrees" if len(sizes) > 1 else "classes"
             notes.setdefault(f"not generalised to other {level} ({problem})", []).append(row.group)
         parts, origin = _components(manifest.name, row)
-        origins.setdefault(f"variances {origin}", []).append(row.group)
+        origins.setdefault(f"with {origin}", []).append(row.group)
         by_level = dict(zip(LEVELS[1:], (sizes.values(), of_subtrees.values()), strict=True))
         scaled = {m: Components(*map(mul, parts[m], formulas.unpaired(m, auroc))) for m in METRICS}
         sets[row.group, row.role] = OodSet(scaled, {k: np.array([*v]) for k, v in by_level.items()})
@@ -197,10 +197,11 @@ def _components(benchmark: str, row: GroupRow) -> tuple[Mapping[str, Components]
     """Return the components of a set by metric, in units of `unpaired`, and their origin."""
     for entry in _table()["measured"]:
         if (entry["benchmark"], entry["group"]) == (benchmark.partition("@")[0], row.group):
-            return {metric: Components(*entry[metric]) for metric in METRICS}, "measured on this set"
+            return {metric: Components(*entry[metric]) for metric in METRICS}, "measured variances"
     role = row.role if row.role in MEANS else "near"
     entry = _table()["default"][role]
-    return {metric: Components(*entry[metric]) for metric in METRICS}, f"of measured {role} sets (median)"
+    parts = {metric: Components(*entry[metric]) for metric in METRICS}
+    return parts, f"median variances of measured {role} sets"
 
 
 @cache

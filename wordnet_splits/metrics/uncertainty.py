@@ -32,7 +32,7 @@ from wordnet_splits.metrics.summary import ScoreSet, pool, split_sides
 FEW_CLUSTERS = 10
 """Fewest degrees of freedom + 1 with which 95% intervals of AUROC and FPR95 (ID positive) cover 93 to 97%.
 
-From the simulations of docs/conclusions.md, "Coverage".
+From the simulations of docs/reference/power.md, "Coverage".
 """
 FEW_AT_OOD_QUANTILE = 100
 """The same for metrics whose threshold is a quantile of OOD scores: 10 to 60 clusters cover 90 to 94%."""

@@ -117,7 +117,7 @@ def _name(entry: OverDraws) -> str:
 def compare_across(
     results: Sequence[ResultsOrFolder] | ResultsOrFolder,
     *,
-    detectors: Sequence[str] | None = None,
+    detectors: str | Sequence[str] | None = None,
     **options: Any,
 ) -> Across:
     """Rank detectors over several benchmarks (or draws), or over OOD classes or subtrees of these.
@@ -125,7 +125,7 @@ def compare_across(
     Parameters
     ----------
     results : `Results` on any benchmarks, or their folders.
-    detectors : labels to compare, all by default.
+    detectors : labels to compare, also as ``"msp,knn[k=10]"``; all by default.
     options : see `across_of`.
     """
     return across_of(draws_of(as_sequence(results), detectors, across=True), **options)

@@ -87,16 +87,15 @@ def compare_results(
         if baseline or robustness or flattery or formula != "cv" or drawn:
             message = "a bootstrap, a baseline, robustness tables and --flattery do not apply with --across"
             raise SplitsError(message, where="unknown-eval compare")
-        labels = split_labels(detectors)
         found = compare_across(
-            results, detectors=labels, metric=metric, on=on or "pooled", over=level, cut=cut
+            results, detectors=detectors, metric=metric, on=on or "pooled", over=level, cut=cut
         )
         return print_report(found, json=json)
     comparison = compare(
         results,
         metric=metric,
         on=on,
-        detectors=split_labels(detectors),
+        detectors=detectors,
         over=level,
         cut=cut,
         bootstrap=bootstrap,

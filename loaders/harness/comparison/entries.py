@@ -22,6 +22,7 @@ from wordnet_splits.benchmark.manifest import Manifest
 from wordnet_splits.benchmark.resolve import load_manifest
 from wordnet_splits.metrics import ScoreSet
 
+from ..data.parameters import split_list
 from ..detectors.registry import registered_label
 from ..results.clusters import ImageClusters, image_clusters
 from ..results.metadata import FINGERPRINT_SUBJECTS
@@ -199,7 +200,8 @@ class BenchmarkResults:
         manifest = self.manifest() if level == "subtrees" else None
         clustered = {}
         for held in self.results:
-            held.results.require_scores(f"a comparison over {level}")
+            instead = f", or rank AUROCs of {level}: `compare --across --over {level}`"
+            held.results.require_scores(f"a comparison over {level}", instead=instead)
             clusters = image_clusters(held.results.scores, manifest, cut=cut)
             clustered[id(held)] = replace(held, clusters=clusters)
         entries = (
@@ -251,12 +253,13 @@ class BenchmarkResults:
 
 
 def draws_of(
-    results: Sequence[ResultsOrFolder], detectors: Sequence[str] | None = None, *, across: bool = False
+    results: Sequence[ResultsOrFolder], detectors: str | Sequence[str] | None = None, *, across: bool = False
 ) -> list[BenchmarkResults]:
     """Read results and return them by draw, in the order given.
 
     Parameters
     ----------
+    detectors : labels of the detectors to compare, or one string of them; all by default.
     detectors : labels of the detectors to compare, or their aliases; all by default.
     across : whether the results may be on several benchmarks.
 
@@ -268,6 +271,7 @@ def draws_of(
     every = [NamedResults.from_results(item, index) for index, item in enumerate(results)]
     if not every:
         raise DataError("no results are given", hint="give folders that `unknown-eval run` wrote")
+    detectors = split_list(detectors) if isinstance(detectors, str) else detectors
     held = dict.fromkeys(name for evaluation in every for name in evaluation.results.detectors)
     labels = None if detectors is None else [_held_label(name, held) for name in detectors]
     benchmarks = dict.fromkeys(without_seed(evaluation.results.about.benchmark) for evaluation in every)

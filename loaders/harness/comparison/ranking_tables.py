@@ -170,7 +170,7 @@ def block_columns(factor: float) -> dict[str, Callable[[OverDraws], str]]:
         "mean": lambda entry: number_text(entry.mean, factor),
         "sd": lambda entry: number_text(entry.sd, factor),
         "mean rank": lambda entry: f"{entry.mean_rank:.2f}",
-        "ranks": lambda entry: f"{entry.best_rank:g} to {entry.worst_rank:g}",
+        "best to worst": lambda entry: f"{entry.best_rank:g} to {entry.worst_rank:g}",
     }
 
 

@@ -175,7 +175,7 @@ class ComparisonOptions:
 def compare(
     results: Sequence[ResultsOrFolder] | ResultsOrFolder,
     *,
-    detectors: Sequence[str] | None = None,
+    detectors: str | Sequence[str] | None = None,
     **options: Any,
 ) -> Comparison:
     """Compare results on one benchmark, or on its resampled draws.
@@ -183,7 +183,7 @@ def compare(
     Parameters
     ----------
     results : `Results`, or their folders.
-    detectors : labels to compare, all by default.
+    detectors : labels to compare, also as ``"msp,knn[k=10]"``; all by default.
     options : see `ComparisonOptions`.
 
     Raises

@@ -33,8 +33,8 @@ Cut = Annotated[
     int | None,
     typer.Option(
         min=1,
-        help="Edges from a set's least common subsumer down to its subtrees; by default as high as leaves at "
-        "most a fifth of the classes in one.",
+        help="Edges from a set's least common subsumer down to its subtrees; by default as few as leave at "
+        "most a fifth of the classes in a subtree.",
     ),
 ]
 

@@ -306,14 +306,14 @@ class ResultTables(Tabular):
         """Whether the scores of any run are there: an entry of the leaderboard may leave them out."""
         return bool(self.scores.num_rows)
 
-    def require_scores(self, purpose: str) -> None:
+    def require_scores(self, purpose: str, *, instead: str = "") -> None:
         """Raise DataError if the scores of a run were left out; ``purpose`` names their use."""
         if self.about.unscored_runs:
             runs = ", ".join(map(str, self.about.unscored_runs))
             raise DataError(
                 f"{purpose} needs the scores of images, which were left out for runs {runs}",
                 where=self.about.benchmark,
-                hint="compute them again with the commands in entry.json",
+                hint=f"compute them again with the commands in entry.json{instead}",
             )
 
     def confidences(self, detector: str, run: int = 0) -> Array:

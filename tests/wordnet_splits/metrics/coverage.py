@@ -1,6 +1,6 @@
 """Coverage of 95% intervals over made data sets: images within classes within subtrees, of known variance.
 
-``python -m tests.wordnet_splits.metrics.coverage [DATASETS]`` prints the table of docs/conclusions.md.
+``python -m tests.wordnet_splits.metrics.coverage [DATASETS]`` prints the table of docs/reference/power.md.
 
 Scores of OOD images are the sum of normal effects of subtree, class and image; ID scores are normal in ten
 classes. The true value is that of all possible images of the drawn classes (over images), or of all possible
