@@ -259,8 +259,7 @@ def draws_of(
 
     Parameters
     ----------
-    detectors : labels of the detectors to compare, or one string of them; all by default.
-    detectors : labels of the detectors to compare, or their aliases; all by default.
+    detectors : labels of the detectors to compare or their aliases, also in one string; all by default.
     across : whether the results may be on several benchmarks.
 
     Raises
