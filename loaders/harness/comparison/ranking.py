@@ -238,7 +238,7 @@ def rank_entries(
     require_same_images(draw, metric, scope)
     clusters = draw.results[0].clusters
     groups = tuple(dict.fromkeys(group for pool in scope.pools for group in pool))
-    if clusters is not None and not {*groups} & clusters.counts.keys():
+    if clusters is not None and not {*groups} & clusters.sets.keys():
         hint = f"give --on another set, or --over images instead of {clusters.over}"
         raise DataError(f"no OOD classes are part of {metric} on {scope.name}", where="--over", hint=hint)
     found = entry_replicates(draw.entries, metric, scope, replicates=replicates, seed=seed)

@@ -88,9 +88,9 @@ def interval_notes(ranking: Ranking) -> Iterator[str]:
             other = "; not about other OOD classes, see --over" if ranking.groups else ""
             yield f"Intervals over images: {replicates:,} replicates, the same images for all entries{other}."
         return
-    counts, over = ranking.clusters.counts, ranking.over
+    sets, over = ranking.clusters.sets, ranking.over
     if replicates:
-        drawn = (f"{counts[g]} of {g}" for g in ranking.groups if counts.get(g, 1) > 1)
+        drawn = (f"{sets[g]} of {g}" for g in ranking.groups if isinstance(sets.get(g), int))
         yield (
             f"Intervals over {KINDS[over]} ({', '.join(drawn)}): {replicates:,} replicates, t with "
             f"{ranking.design.df:.3g} degrees of freedom."

@@ -51,20 +51,18 @@ class ImageClusters:
     ----------
     codes : (n,) integers of all rows. On an OOD set, equal for images of a cluster, and 0 for all images of a
         set with a problem; on an ID set, equal for images of a class.
-    counts : OOD set -> number of its clusters.
-    problems : OOD set -> the reason why it says nothing about other classes.
+    sets : OOD set -> number of its clusters, or the reason why it says nothing about other classes.
     """
 
     over: Level
     codes: Array
-    counts: Mapping[str, int]
-    problems: Mapping[str, str]
+    sets: Mapping[str, int | str]
 
     def notes(self, groups: Iterable[str]) -> Iterator[str]:
         """Yield a sentence for each of the groups that says nothing about other classes."""
         for group in groups:
-            if group in self.problems:
-                yield f"{group} cannot be generalised to other {self.over}: {self.problems[group]}."
+            if isinstance(why := self.sets.get(group), str):
+                yield f"{group} cannot be generalised to other {self.over}: {why}."
 
 
 def image_clusters(images: pa.Table, manifest: Manifest | None, *, cut: int | None = None) -> ImageClusters:
@@ -84,7 +82,7 @@ def image_clusters(images: pa.Table, manifest: Manifest | None, *, cut: int | No
         np.array(images[name].to_pylist(), dtype=object) for name in ("group", "role", "source", "class_id")
     )
     codes = np.zeros(len(groups), dtype=np.int64)
-    counts, problems = {}, {}
+    sets: dict[str, int | str] = {}
     for group in dict.fromkeys(groups.tolist()):
         rows = np.flatnonzero(groups == group)
         keys = list(zip(sources[rows].tolist(), classes[rows].tolist(), strict=True))
@@ -103,13 +101,12 @@ def image_clusters(images: pa.Table, manifest: Manifest | None, *, cut: int | No
             problem = "a single class, or none recorded"
         elif problem is None and len({*names}) == 1:
             problem = f"a single {'class' if subtrees is None else 'subtree'}"
-        counts[group] = 1
         if problem is not None:
-            problems[group] = problem
+            sets[group] = problem
         else:
             found, codes[rows] = np.unique(names, return_inverse=True)
-            counts[group] = len(found)
-    return ImageClusters("classes" if subtrees is None else "subtrees", codes, counts, problems)
+            sets[group] = len(found)
+    return ImageClusters("classes" if subtrees is None else "subtrees", codes, sets)
 
 
 def require_hierarchy(over: Level, *, has_benchmark: bool) -> None:
@@ -137,8 +134,8 @@ def clusters_of_intervals(
         return None, {}
     require_hierarchy(over, has_benchmark=manifest is not None)
     clusters = image_clusters(images, manifest if over == "subtrees" else None, cut=cut)
-    if max(clusters.counts.values(), default=0) < 2:
-        reasons = "; ".join(f"{group}: {problem}" for group, problem in clusters.problems.items())
+    if not any(isinstance(found, int) for found in clusters.sets.values()):
+        reasons = "; ".join(f"{group}: {problem}" for group, problem in clusters.sets.items())
         message = f"no OOD set has several {over}" + (f" ({reasons})" if reasons else "")
         raise DataError(message, where="--over", hint="draw images: over='images'")
-    return clusters.codes, {g: clusters.problems.get(g, n) for g, n in clusters.counts.items()}
+    return clusters.codes, dict(clusters.sets)

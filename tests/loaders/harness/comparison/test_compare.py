@@ -147,7 +147,7 @@ def test_over_classes_the_images_of_drawn_classes_count_together() -> None:
     assert pair.above == pytest.approx(norm.cdf(t))
     bounds = norm.ppf([pair.above_lo, pair.above_hi])
     assert nct.cdf(t, k - 1, bounds) == pytest.approx([0.975, 0.025], rel=1e-4)
-    assert (ranking.over, ranking.clusters.counts["svhn"]) == ("classes", 4)
+    assert (ranking.over, ranking.clusters.sets["svhn"]) == ("classes", 4)
 
 
 REAL = Path(__file__).resolve().parents[4] / "manifests" / "results"
@@ -173,7 +173,7 @@ def test_fewer_pairs_differ_over_classes_and_subtrees_than_over_images() -> None
     cut = compare(
         REAL / "rungs-cifar100-all", detectors=["msp"], on="near", over="subtrees", cut=1, bootstrap=2
     )
-    assert cut.rankings[0].clusters.counts != of_levels[2].rankings[0].clusters.counts
+    assert cut.rankings[0].clusters.sets != of_levels[2].rankings[0].clusters.sets
 
 
 def test_noise_is_named_and_alone_has_no_intervals() -> None:
