@@ -24,7 +24,7 @@ Vovk and Wang. E-values: calibration, combination and applications. Annals of St
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -153,6 +153,11 @@ class BatchGuarantee(Jsonable):
                 hint="accept a greater rate, or export with more ID validation images",
             )
         return max(1, math.ceil(batch * smallest / self.fdr - ROUNDING))
+
+    def images_for_one(self, batch: int) -> int:
+        """Return the fewest calibration images with which a single image of a batch can be flagged."""
+        penalty = replace(self, images=batch)._penalty(batch)
+        return math.ceil(batch * penalty / self.fdr - ROUNDING) - 1
 
     def _penalty(self, batch: int) -> float:
         """Return the factor of p-values that may depend on each other.

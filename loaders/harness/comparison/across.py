@@ -84,7 +84,7 @@ class Across(TableReport):
     def tables(self) -> list[Table]:
         """Return mean ranks, p of being as good as the best, and the tests of all entries."""
         factor, unit = factor_of(self.metric)
-        best = _name(self.entries[0])
+        best = self.entries[0].name
         pairs = {pair.b: pair for pair in self.pairs if pair.a == best}
         p = {name: (p_text(q.p_nemenyi), p_text(q.p_conover_holm)) for name, q in pairs.items()}
         table = table_of_records(
@@ -92,8 +92,8 @@ class Across(TableReport):
             self.entries,
             block_columns(factor)
             | {
-                "p (Nemenyi)": lambda entry: p.get(_name(entry), (NOTHING,))[0],
-                "p (Conover-Holm)": lambda entry: p.get(_name(entry), (NOTHING,))[-1],
+                "p (Nemenyi)": lambda entry: p.get(entry.name, (NOTHING,))[0],
+                "p (Conover-Holm)": lambda entry: p.get(entry.name, (NOTHING,))[-1],
             },
             [*self.sentences(), f"p: as good as the first, corrected for all {len(self.pairs):,} pairs."],
         )
@@ -108,10 +108,6 @@ class Across(TableReport):
             f"Nemenyi's critical difference is {test.critical_difference:.2f} mean ranks: {best} of "
             f"{len(self.entries)} may be the best.",
         ]
-
-
-def _name(entry: OverDraws) -> str:
-    return f"{entry.model} {entry.detector}"
 
 
 def compare_across(
@@ -189,7 +185,7 @@ def across_of(
     ranks = rankdata(-table if higher == {True} else table, axis=1)
     entries, (test, nemenyi, conover) = entries_over(common, table, ranks), rank_test(ranks, level=level)
     order = np.argsort(ranks.mean(axis=0), kind="stable")
-    means, names = [entry.mean_rank for entry in entries], [*map(_name, entries)]
+    means, names = [entry.mean_rank for entry in entries], [entry.name for entry in entries]
     pairs = tuple(
         RankedPair(
             names[a],

@@ -34,6 +34,11 @@ class OverDraws:
     best_rank: float
     worst_rank: float
 
+    @property
+    def name(self) -> str:
+        """Model and detector, as in pairs."""
+        return f"{self.model} {self.detector}"
+
 
 @dataclass(frozen=True)
 class Agreement:

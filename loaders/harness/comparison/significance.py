@@ -94,6 +94,7 @@ def pair_tests(
     design : of the clusters that were drawn; None if images were.
     level : of the intervals of chances.
     """
+    df, factor = (math.inf, 1.0) if design is None else (design.df, design.factor)
     pairs = np.array(list(combinations(range(len(values)), 2)), dtype=np.int64).reshape(-1, 2)
     missing = np.isnan(replicates)
     drawn = replicates[:, ~missing[~missing.all(axis=1)].any(axis=0)]
@@ -103,15 +104,14 @@ def pair_tests(
         sd = np.array([np.std(drawn[a] - drawn[b], ddof=1) for a, b in pairs])
     t = np.where(np.abs(differences) <= ROUNDING, 0.0, np.nan)
     varies = sd > ROUNDING
-    t[varies] = differences[varies] / sd[varies] / (1 if design is None else design.factor)
-    p = 2 * (norm.sf(np.abs(t)) if design is None else student.sf(np.abs(t), design.df))
+    t[varies] = differences[varies] / sd[varies] / factor
+    p = 2 * student.sf(np.abs(t), df)  # of the normal distribution if infinite
     lower, upper = (1 + level) / 2, (1 - level) / 2
     if design is None:
         ends = t - norm.ppf(lower), t - norm.ppf(upper)
     else:
-        ends = nctdtrinc(design.df, lower, t), nctdtrinc(design.df, upper, t)
+        ends = nctdtrinc(df, lower, t), nctdtrinc(df, upper, t)
     above, above_lo, above_hi = (np.where(varies, norm.cdf(end), np.nan) for end in (t, *ends))
-    df = math.inf if design is None else design.df
     adjusted = max_t(np.abs(t), pairs, drawn, np.where(varies, sd, np.inf), df)
     left_out = replicates.shape[1] - drawn.shape[1]
     return PairTests(pairs, p, adjusted, above, above_lo, above_hi, left_out)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -255,7 +254,7 @@ def score_images(
             f"if {known} exchangeable with the calibration images"
         )
         if least > 1:
-            many = math.ceil(scored / table.batch.fdr) - 1
+            many = table.batch.images_for_one(scored)
             to_stderr(
                 f"note: with {table.batch.images:,} calibration images, it takes {least:,} outliers in a "
                 f"batch of {scored:,} to flag any; a single one takes at least {many:,} calibration images"

@@ -119,6 +119,9 @@ def test_the_fewest_outliers_of_a_batch_are_flagged_and_no_fewer(n: int, m: int,
         values = np.where(np.arange(m) < outliers, 1 / (n + 1), 1)
         assert guarantee.flags(guarantee.adjusted(values)).sum() == (outliers if outliers == least else 0)
     assert (least == 1) == (n + 1 >= round(m / rate))
+    for dependent in (False, True):
+        many = BatchGuarantee(rate, n, dependent).images_for_one(m)
+        assert [BatchGuarantee(rate, images, dependent).least(m) for images in (many - 1, many)] == [2, 1]
 
 
 def test_rates_of_a_batch_that_cannot_be_kept_are_refused() -> None:

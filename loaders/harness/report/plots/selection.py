@@ -122,10 +122,12 @@ class Selection:
                 raise unknown("set", name, roles, where="--group")
         if part.over != "images" and not across:
             raise DataError("this kind of plot has no levels", where="--over", hint="`cliques` has")
+        if part.best is not None and len(draws) > 1:
+            raise DataError("the best models are those of one benchmark", where="--best")
         groups = None if part.groups is None else tuple(part.groups)
         store = None if part.store is None else Path(part.store)
-        selection = cls(draws[0], groups, part.metric, store, part.replicates)
-        selection = replace(selection, others=tuple(draws[1:]), over=part.over, cut=part.cut)
+        others, shown = tuple(draws[1:]), (groups, part.metric, store, part.replicates)
+        selection = cls(draws[0], *shown, others=others, over=part.over, cut=part.cut)
         return selection if part.best is None else selection.best_models(part.best)
 
     def best_models(self, count: int) -> Selection:

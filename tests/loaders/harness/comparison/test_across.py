@@ -161,6 +161,8 @@ def test_models_of_other_names_are_matched_by_detector() -> None:
     (panel, _) = plot_data(held, "cliques", over="classes").panels
     assert isinstance(panel, Ranks)
     assert set(panel.rows) == {"mcp", "energy", "mls"}
+    with raises(DataError, where="--best"):
+        plot_data(held, "cliques", best=1)
 
 
 @pytest.mark.parametrize(
