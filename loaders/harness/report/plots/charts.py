@@ -138,7 +138,7 @@ def improvement(selection: Selection) -> Plot:
     labels = selection.labels
     bars = [Bar(labels[i.model, i.detector], i.percent, i.lo, i.hi) for i in improvements(ranking)]
     panel = Bars("", "improvement over MCP in %: positive is better", tuple(bars))
-    notes = () if ranking.over == "images" else (f"Intervals are over {ranking.over}.",)
+    notes = () if ranking.replicates is None else (f"Intervals over {ranking.over}.",)
     return Plot(f"{selection.benchmark}: improvement over MCP", (panel,), notes)
 
 
