@@ -447,6 +447,8 @@ def test_a_detector_is_found_under_its_aliases() -> None:
     both = results(detectors="mcp,msp,energy[T=2],energy")
     for name, label in (("msp", "msp"), ("ebo", "energy"), ("ebo[T=2]", "energy[T=2]")):
         assert [row["detector"] for row in compare(both, detectors=[name], bootstrap=0).rows()] == [label]
+    rows = compare(both, detectors="ebo[T=2],msp", bootstrap=0).rows()
+    assert {row["detector"] for row in rows} == {"energy[T=2]", "msp"}
     for unclear in ("MSP", "energy[T=3]", "ebo[", ""):
         with raises(UnknownNameError, where="--detectors"):
             compare(both, detectors=[unclear])
