@@ -124,20 +124,15 @@ class ClusterDesign:
     @property
     def df(self) -> float:
         """Degrees of freedom of t: k - 1 for a single set; 0 if no set has several clusters."""
-        variances = [a**2 / (k - 1) for a, k in zip(self.shares, self.clusters, strict=True)]
-        if not variances:
-            return 0.0
-        return sum(variances) ** 2 / sum(
-            v**2 / (k - 1) for v, k in zip(variances, self.clusters, strict=True)
-        )
+        parts = [(a**2 / (k - 1), k) for a, k in zip(self.shares, self.clusters, strict=True)]
+        return sum(v for v, _ in parts) ** 2 / sum(v**2 / (k - 1) for v, k in parts) if parts else 0.0
 
     @property
     def factor(self) -> float:
         """Ratio of the standard error to the standard deviation of replicates: sqrt(k/(k - 1))."""
         pairs = list(zip(self.shares, self.clusters, strict=True))
-        if not pairs:
-            return math.nan
-        return math.sqrt(sum(a**2 / (k - 1) for a, k in pairs) / sum(a**2 / k for a, k in pairs))
+        of_replicates = sum(a**2 / k for a, k in pairs)
+        return math.sqrt(sum(a**2 / (k - 1) for a, k in pairs) / of_replicates) if pairs else math.nan
 
     def is_few_for(self, metric: str) -> bool:
         """Return whether intervals of a metric (its name in `METRICS`) may miss their level."""
