@@ -231,7 +231,7 @@ def test_refusals(tmp_path: Path) -> None:
     with raises(DataError, where="network", naming="nn.Module"):
         loaders.train(lambda: module, "digits", **SMALL)  # type: ignore[arg-type]
     for option in ("epochs", "images"):
-        with raises(RecipeError, where="digits-demo", naming=option):
+        with raises(DataError, where="train", naming=option):
             loaders.train("tiny-cnn", "digits", **{**SMALL, option: 0})
     with raises(DataError, where="out"):
         loaders.train(module, "digits", out=tmp_path, **SMALL)
