@@ -33,7 +33,7 @@ TABLES = (
     ("cifar10-half", (CIFAR,), ("cifar100", "tin", "textures")),
     ("cifar10-few", (CIFAR,), ("cifar100",)),
     ("tiny-0", tuple(IMAGENET), ("(pooled)",)),
-    ("tiny-few", tuple(IMAGENET[:2]), ("(pooled)",)),
+    ("tiny-few", tuple(IMAGENET), ("(pooled)",)),
 )
 """(benchmark, networks, sets) of the tables by detector."""
 
