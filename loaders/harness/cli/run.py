@@ -67,7 +67,7 @@ OUT = Path("build/results")
     examples=[
         f"{RUN} --shard 1/1",
         f"{RUN} --merge",
-        f"{RUN} --detectors msp,knn[k=10] --bootstrap 100 --json",
+        f"{RUN} --detectors msp,energy,knn[k=10] --bootstrap 100 --json",
     ],
 )
 def run_evaluation(

@@ -28,7 +28,7 @@ ResultFolders = Annotated[list[Path], typer.Argument(help="Folders that `run` wr
         "unknown-eval compare results",
         "unknown-eval compare results --metric auroc --on near --detectors 'msp,knn[k=10]' --json",
         "unknown-eval compare results --across --over classes",
-        "unknown-eval compare results --flattery knn",
+        "unknown-eval compare results --flattery all",
     ],
 )
 def compare_results(
