@@ -23,7 +23,7 @@ from wordnet_splits.metrics.registry import get_metric, list_metrics
 from wordnet_splits.metrics.summary import ScoreSet, pool, split_sides
 
 REPLICATES = 1000
-LARGE = 1 << 24
+LARGE = 1 << 22
 """Fewest images x replicates x entries for which threads, and numba's start, are worth their while."""
 PAIR_METRICS: Final = frozenset(["auroc", "fpr95_id_positive", "fpr95_ood_positive"])
 """Metrics with a compiled loop of their own."""
