@@ -68,10 +68,12 @@ class Metric:
         return not self.origin and self.name != "e_aurc_geifman"
 
     @property
-    def is_at_ood_quantile(self) -> bool:
-        """Whether the threshold of a built-in metric is a quantile of OOD scores."""
-        names = ("fpr95_ood_positive", "detection_error_ood_positive", "ccr_at_fpr")
-        return not self.origin and self.name.startswith(names)
+    def ood_tail(self) -> float | None:
+        """Share of OOD images beyond the threshold of a built-in metric that is a quantile of OOD scores."""
+        if self.name.startswith(("fpr95_ood_positive", "detection_error_ood_positive")) and not self.origin:
+            return 0.05
+        found = re.match(r"ccr_at_fpr_(0\.\d+)", self.name)
+        return float(found[1]) if found and not self.origin else None
 
     def computable(self, counts: RankCounts) -> bool:
         """Return whether ``counts`` have every required input."""

@@ -19,7 +19,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 
@@ -36,6 +36,8 @@ From the simulations of docs/reference/power.md, "Coverage".
 """
 FEW_AT_OOD_QUANTILE = 100
 """The same for metrics whose threshold is a quantile of OOD scores: 10 to 60 clusters cover 90 to 94%."""
+FEW_IN_TAIL = 20
+"""Fewest OOD images beyond such a threshold: intervals over images cover 90 to 93% with 5, 43% with .5."""
 
 
 class Interval(NamedTuple):
@@ -134,10 +136,23 @@ class ClusterDesign:
         of_replicates = sum(a**2 / k for a, k in pairs)
         return math.sqrt(sum(a**2 / (k - 1) for a, k in pairs) / of_replicates) if pairs else math.nan
 
-    def is_few_for(self, metric: str) -> bool:
-        """Return whether intervals of a metric (its name in `METRICS`) may miss their level."""
-        least = FEW_AT_OOD_QUANTILE if get_metric(metric).is_at_ood_quantile else FEW_CLUSTERS
-        return self.df < least - 1
+
+def scarce_units(
+    metric: str, n_ood: int, design: ClusterDesign | None
+) -> Literal["images", "clusters"] | None:
+    """Return the units that are so few that intervals of a metric may miss their level; None if enough.
+
+    Parameters
+    ----------
+    metric : its name in `METRICS`.
+    n_ood : number of OOD images; in a mean, of the smallest set.
+    design : the clusters that are drawn, None if images are.
+    """
+    tail = get_metric(metric).ood_tail
+    if tail is not None and n_ood * tail < FEW_IN_TAIL:
+        return "images"
+    least = FEW_CLUSTERS if tail is None else FEW_AT_OOD_QUANTILE
+    return "clusters" if design is not None and design.df < least - 1 else None
 
 
 def interval(

@@ -19,7 +19,7 @@ from scipy.stats import rankdata
 from wordnet_splits.base.errors import DataError
 from wordnet_splits.benchmark.clusters import Level, subtree_clusters
 
-from ..results.clusters import check_level
+from ..results.clusters import check_level, cut_text
 from ..results.table import NOTHING, Table, TableReport, table_of_records
 from ..results.tables import ResultSets
 from .draws import Label, OverDraws, entries_over, entry_means, shared_entries
@@ -75,7 +75,7 @@ class Across(TableReport):
     @property
     def unit(self) -> str:
         """The number of blocks and what they are."""
-        return f"{len(self.blocks)} {BLOCKS[self.over]}"
+        return f"{len(self.blocks)} {BLOCKS[self.over]}{cut_text(self.cut)}"
 
     def rows(self) -> Sequence[Mapping[str, Any]]:
         """Return the entries, best mean rank first."""

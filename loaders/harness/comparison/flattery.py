@@ -34,7 +34,7 @@ from wordnet_splits.wordnet.taxonomy.subtrees import subtree_roots
 
 from ..data.arrays import Array
 from ..detectors.registry import registered_label
-from ..results.clusters import check_level
+from ..results.clusters import check_level, cut_text
 from ..results.scores import ClassKey, ImagesBySet
 from ..results.table import Table, interval_text, number_text, table_of_records
 from .entries import BenchmarkResults, Entry
@@ -235,13 +235,14 @@ def _weighted(
     return parts[0], parts[1]
 
 
-def flattery_table(rows: Sequence[ChoiceFlattery]) -> Table:
-    """Return a table with a row for each model."""
+def flattery_table(rows: Sequence[ChoiceFlattery], cut: int | None = None) -> Table:
+    """Return a table with a row for each model; ``cut`` is that of the subtrees."""
     first = rows[0]
     several = len({row.benchmark for row in rows}) > 1
     subject = "all detectors" if first.detector == ALL else first.detector
     notes = [
-        f"Each of the {first.over} is held out in turn: the choice is made on the others and measured on it. "
+        f"Each of the {first.over}{cut_text(cut)} is held out in turn: the choice is made on the others and "
+        "measured on it. "
         f"Flattery: measured - held out, 95% interval over {first.over}; same: share with the same choice."
     ]
     if min(row.folds for row in rows) < FEW_FOLDS:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 from scipy.stats import rankdata
@@ -23,6 +24,7 @@ from wordnet_splits.metrics import (
     pool,
     spread,
 )
+from wordnet_splits.metrics.uncertainty import scarce_units
 
 from ..data.arrays import Array
 from ..results.clusters import ImageClusters
@@ -191,6 +193,7 @@ class Ranking:
     level : of the intervals; pairs differ if their adjusted p is at most 1 - level.
     groups : the OOD sets.
     clusters, design : the classes or subtrees that were drawn, None for images.
+    scarce : units that are so few that intervals may miss their level (`scarce_units`), None if enough.
     undefined : replicates that pairs leave out, since an entry has no value in them.
     """
 
@@ -206,6 +209,7 @@ class Ranking:
     groups: tuple[str, ...] = ()
     clusters: ImageClusters | None = None
     design: ClusterDesign | None = None
+    scarce: Literal["images", "clusters"] | None = None
     undefined: int = 0
 
     @property
@@ -254,7 +258,12 @@ def rank_entries(
     drawn = None if drawn is None else drawn[order]
     pairs, bounds, undefined = _pairs(labels, sign * means[order], drawn, sign, design, level)
     behind_best = {pair.b: pair for pair in pairs if pair.a == labels[0]}
-    is_share = drawn is not None and get_metric(metric.removesuffix(FULL_SPECTRUM)).is_share
+    is_share, scarce = False, None
+    if drawn is not None:
+        standard, parts = metric.removesuffix(FULL_SPECTRUM), draw.entries[0].scored()[0]
+        is_share = get_metric(standard).is_share
+        n_ood = min(sum(len(parts[group].confidence) for group in pool) for pool in scope.pools)
+        scarce = scarce_units(standard, n_ood, design)
     ranked = []
     for place, n in enumerate(order):
         label, (mean, sd, count) = draw.entries[n].label, spread(values[n])
@@ -279,6 +288,7 @@ def rank_entries(
         groups,
         clusters,
         design,
+        scarce,
         undefined,
     )
 

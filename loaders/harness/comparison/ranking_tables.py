@@ -7,8 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, replace
 from itertools import pairwise
 
-from ..results.clusters import KINDS
-from ..results.metric_rows import FULL_SPECTRUM
+from ..results.clusters import KINDS, cut_text
 from ..results.table import NOTHING, Table, interval_text, number_text, table_of_records
 from .draws import Agreement, DrawComparison, OverDraws
 from .ranking import Pair, Ranked, Ranking
@@ -87,17 +86,19 @@ def interval_notes(ranking: Ranking) -> Iterator[str]:
         if replicates:
             other = "; not about other OOD classes, see --over" if ranking.groups else ""
             yield f"Intervals over images: {replicates:,} replicates, the same images for all entries{other}."
-        return
-    sets, over = ranking.clusters.sets, ranking.over
-    if replicates:
-        drawn = (f"{sets[g]} of {g}" for g in ranking.groups if isinstance(sets.get(g), int))
+    elif replicates:
+        sets, cut = ranking.clusters.sets, cut_text(ranking.clusters.cut)
+        counts = {group: sets[group] for group in ranking.groups if group in sets}
+        drawn = (f"{n.number} of {group}" for group, n in counts.items() if not isinstance(n, str))
         yield (
-            f"Intervals over {KINDS[over]} ({', '.join(drawn)}): {replicates:,} replicates, t with "
-            f"{ranking.design.df:.3g} degrees of freedom."
+            f"Intervals over {KINDS[ranking.over]}{cut} ({', '.join(drawn)}): {replicates:,} replicates, t "
+            f"with {ranking.design.df:.3g} degrees of freedom."
         )
-        if ranking.design.is_few_for(ranking.metric.removesuffix(FULL_SPECTRUM)):
-            yield f"These {over} are so few that intervals and p may miss their level."
-    yield from ranking.clusters.notes(ranking.groups)
+    if ranking.scarce is not None:
+        units = "OOD images" if ranking.scarce == "images" else ranking.over
+        yield f"Too few {units} for {ranking.metric}: intervals and p may miss their level."
+    if ranking.clusters is not None:
+        yield from ranking.clusters.notes(ranking.groups)
 
 
 def _neighbours_table(ranking: Ranking, factor: float, unit: str) -> Table:

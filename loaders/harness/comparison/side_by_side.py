@@ -111,7 +111,7 @@ class Comparison(TableReport):
                 title = f"Standard and full-spectrum ({', '.join(shifted)} count as ID), in %"
                 rows = [row for row in self.full_spectrum if row.shifted == shifted]
                 tables.append(table_of_records(title, rows, columns))
-        tables += [flattery_table(self.flattery)] if self.flattery else []
+        tables += [flattery_table(self.flattery, self.cut)] if self.flattery else []
         return [*tables, *self.robustness, *self.sweeps]
 
     def as_dict(self) -> dict[str, Any]:

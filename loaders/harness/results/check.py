@@ -268,7 +268,7 @@ def _has_interval(row: Mapping[str, Any], about: ResultsMetadata, roles: Mapping
         for group, count in about.clusters.items()
         if row["group"] == group or (row["group"] not in roles and roles.get(group) in row["role"].split("+"))
     ]
-    drawn = not counts or any(isinstance(count, int) for count in counts)
+    drawn = not counts or not all(isinstance(count, str) for count in counts)
     return about.options.replicates > 0 and has_interval(row["metric"]) and drawn
 
 

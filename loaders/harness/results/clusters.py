@@ -13,6 +13,7 @@ from wordnet_splits.base.errors import DataError, unknown
 from wordnet_splits.benchmark.clusters import Level, subtree_clusters
 from wordnet_splits.benchmark.manifest import Manifest
 from wordnet_splits.metrics.summary import ID_ROLES
+from wordnet_splits.metrics.uncertainty import effective_number
 
 from ..data.arrays import Array
 
@@ -21,6 +22,11 @@ UNRECORDED = "all"
 """Class of the images of a set whose classes are not recorded: noise, and sets without labels."""
 KINDS = {"images": "images", "classes": "OOD classes", "subtrees": "subtrees of OOD classes"}
 """Level -> the units that are drawn, in sentences."""
+
+
+def cut_text(cut: int | None) -> str:
+    """Return a cut that differs from the default, to follow the name of the level."""
+    return "" if cut is None else f" (cut {cut})"
 
 
 def check_level(over: str, cut: int | None = None, replicates: int | None = None) -> Level:
@@ -43,6 +49,14 @@ def check_level(over: str, cut: int | None = None, replicates: int | None = None
     raise unknown("level", over, LEVELS, where="--over")
 
 
+@dataclass(frozen=True)
+class ClusterCount:
+    """Number of classes or subtrees of a set, and of equal ones that they count as (`effective_number`)."""
+
+    number: int
+    effective: float
+
+
 @dataclass(frozen=True, eq=False)
 class ImageClusters:
     """The clusters of the images of a score table.
@@ -51,12 +65,13 @@ class ImageClusters:
     ----------
     codes : (n,) integers of all rows. On an OOD set, equal for images of a cluster, and 0 for all images of a
         set with a problem; on an ID set, equal for images of a class.
-    sets : OOD set -> number of its clusters, or the reason why it says nothing about other classes.
+    sets : OOD set -> its clusters, or the reason why it says nothing about other classes.
     """
 
     over: Level
+    cut: int | None
     codes: Array
-    sets: Mapping[str, int | str]
+    sets: Mapping[str, ClusterCount | str]
 
     def notes(self, groups: Iterable[str]) -> Iterator[str]:
         """Yield a sentence for each of the groups that says nothing about other classes."""
@@ -82,7 +97,7 @@ def image_clusters(images: pa.Table, manifest: Manifest | None, *, cut: int | No
         np.array(images[name].to_pylist(), dtype=object) for name in ("group", "role", "source", "class_id")
     )
     codes = np.zeros(len(groups), dtype=np.int64)
-    sets: dict[str, int | str] = {}
+    sets: dict[str, ClusterCount | str] = {}
     for group in dict.fromkeys(groups.tolist()):
         rows = np.flatnonzero(groups == group)
         keys = list(zip(sources[rows].tolist(), classes[rows].tolist(), strict=True))
@@ -104,9 +119,9 @@ def image_clusters(images: pa.Table, manifest: Manifest | None, *, cut: int | No
         if problem is not None:
             sets[group] = problem
         else:
-            found, codes[rows] = np.unique(names, return_inverse=True)
-            sets[group] = len(found)
-    return ImageClusters("classes" if subtrees is None else "subtrees", codes, sets)
+            _, codes[rows], sizes = np.unique(names, return_inverse=True, return_counts=True)
+            sets[group] = ClusterCount(len(sizes), effective_number(sizes))
+    return ImageClusters("classes" if subtrees is None else "subtrees", cut, codes, sets)
 
 
 def require_hierarchy(over: Level, *, has_benchmark: bool) -> None:
@@ -118,7 +133,7 @@ def require_hierarchy(over: Level, *, has_benchmark: bool) -> None:
 
 def clusters_of_intervals(
     images: pa.Table, over: Level, cut: int | None, manifest: Manifest | None
-) -> tuple[Array | None, dict[str, int | str]]:
+) -> tuple[Array | None, dict[str, ClusterCount | str]]:
     """Return the cluster of each image, (n,), and `ResultsMetadata.clusters`; None at the level ``images``.
 
     Parameters
@@ -134,7 +149,7 @@ def clusters_of_intervals(
         return None, {}
     require_hierarchy(over, has_benchmark=manifest is not None)
     clusters = image_clusters(images, manifest if over == "subtrees" else None, cut=cut)
-    if not any(isinstance(found, int) for found in clusters.sets.values()):
+    if all(isinstance(found, str) for found in clusters.sets.values()):
         reasons = "; ".join(f"{group}: {problem}" for group, problem in clusters.sets.items())
         message = f"no OOD set has several {over}" + (f" ({reasons})" if reasons else "")
         raise DataError(message, where="--over", hint="draw images: over='images'")

@@ -16,7 +16,7 @@ from wordnet_splits.metrics.registry import OTHER_VALUES
 
 from ..detectors.registry import Foreign
 from ..models.origin import WeightsOrigin
-from .clusters import check_level
+from .clusters import ClusterCount, check_level
 
 Share = Annotated[float, Field(gt=0, lt=1)]
 MAX_REPLICATES, MAX_PREVALENCES, MAX_BINS = 100_000, 100, 1000
@@ -232,7 +232,7 @@ class ResultsMetadata(MetadataPart):
     custom_sets : names of the sets given in Python instead of a benchmark.
     metrics : the users' metrics that were computed.
     unscored_runs : runs whose scores and predictions a leaderboard entry leaves out.
-    clusters : OOD set -> number of classes or subtrees that its intervals are over, or why it has none;
+    clusters : OOD set -> the classes or subtrees that its intervals are over, or why it has none;
         empty if intervals are over images.
     software : versions, ``commit`` of a checkout and ``date``; empty if they were not recorded.
     """
@@ -255,7 +255,7 @@ class ResultsMetadata(MetadataPart):
     custom_sets: tuple[str, ...] = ()
     metrics: tuple[MetricFacts, ...] = ()
     unscored_runs: tuple[int, ...] = ()
-    clusters: dict[str, int | str] = {}
+    clusters: dict[str, ClusterCount | str] = {}
     software: dict[str, str] = Field(default_factory=dict)
 
     @model_validator(mode="after")

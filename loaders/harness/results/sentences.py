@@ -9,12 +9,12 @@ import numpy as np
 
 from wordnet_splits.base.errors import SplitsError
 from wordnet_splits.base.text_formats import parse_json
-from wordnet_splits.metrics import spread
-from wordnet_splits.metrics.uncertainty import FEW_AT_OOD_QUANTILE, FEW_CLUSTERS
+from wordnet_splits.metrics import METRICS, spread
+from wordnet_splits.metrics.uncertainty import FEW_AT_OOD_QUANTILE, FEW_CLUSTERS, FEW_IN_TAIL
 
-from .clusters import KINDS
+from .clusters import KINDS, cut_text
 from .metadata import DISJOINT, NOT_CHOSEN
-from .metric_rows import POOLED
+from .metric_rows import MEAN, POOLED
 from .scores import MODEL, ResultTables
 from .table import NOTHING, Table
 
@@ -191,21 +191,43 @@ def _interval_lines(results: ResultTables) -> Iterator[str]:
     title, over = f"Intervals (lo, hi): {100 * options.level:g}%, over", options.over
     if over == "images":
         yield f"{title} test images of the same classes."
+        yield from _tail_lines(results)
         return
-    several = {group: count for group, count in sets.items() if isinstance(count, int)}
-    sizes = ", ".join(f"{group} {count:,}" for group, count in several.items())
-    cut = "" if options.cut is None else f" (cut {options.cut})"
-    total = sum(several.values())
-    yield f"{title} {total:,} {KINDS[over]}{cut} ({sizes}); of ID values over test images."
-    if few := ", ".join(f"{group} {count}" for group, count in several.items() if count < FEW_CLUSTERS):
-        yield f"Fewer than {FEW_CLUSTERS} {over}, so intervals may miss their level: {few}."
-    if any(count < FEW_AT_OOD_QUANTILE for count in several.values()):
+    several = {group: count for group, count in sets.items() if not isinstance(count, str)}
+    sizes = ", ".join(f"{group} {count.number:,}" for group, count in several.items())
+    total = sum(count.number for count in several.values())
+    yield f"{title} {total:,} {KINDS[over]}{cut_text(options.cut)} ({sizes}); of ID values over test images."
+    effective = {group: count.effective for group, count in several.items()}
+    if few := ", ".join(f"{group} {n:.3g}" for group, n in effective.items() if n < FEW_CLUSTERS):
+        yield f"Fewer than {FEW_CLUSTERS} {over} of equal size, so intervals may miss their level: {few}."
+    yield from _tail_lines(results)
+    if any(n < FEW_AT_OOD_QUANTILE for n in effective.values()):
         yield (
             "95% intervals of fpr95_ood_positive, detection_error_ood_positive and ccr_at_fpr cover about "
             f"90% with fewer than {FEW_AT_OOD_QUANTILE} {over}."
         )
     if kept := ", ".join(f"{group} ({why})" for group, why in sets.items() if group not in several):
         yield f"Not generalised to other {over}, kept in means and pools: {kept}."
+
+
+def _tail_lines(results: ResultTables) -> Iterator[str]:
+    """Yield the sets with few images beyond a threshold that is a quantile of OOD scores."""
+    few: dict[float, dict[str, None]] = {}
+    for metric in METRICS.entries().values():
+        if (tail := metric.ood_tail) is None:
+            continue
+        for row in results.rows(metric=metric.name):
+            if row["lo"] is not None and row["group"] != MEAN and row["n_ood"] * tail < FEW_IN_TAIL:
+                few.setdefault(tail, {})[row["group"]] = None
+    tails: dict[str, list[str]] = {}
+    for tail in sorted(few, reverse=True):
+        tails.setdefault(", ".join(few[tail]), []).append(f"{100 * tail:g}%")
+    if few:
+        sets = "; ".join(f"{' and '.join(shares)} of {groups}" for groups, shares in tails.items())
+        yield (
+            "Intervals of fpr95_ood_positive, detection_error_ood_positive and ccr_at_fpr may miss their "
+            f"level with fewer than {FEW_IN_TAIL} OOD images beyond the threshold: {sets}."
+        )
 
 
 CALIBRATION = (

@@ -31,7 +31,7 @@ from wordnet_splits.metrics import (
     pool,
     resampling,
 )
-from wordnet_splits.metrics.uncertainty import FEW_CLUSTERS
+from wordnet_splits.metrics.uncertainty import FEW_CLUSTERS, scarce_units
 
 METRICS = ("auroc", "fpr95_id_positive", "fpr95_ood_positive")
 SUBTREE, CLASS, IMAGE = 0.5, 0.5, 1.0
@@ -154,9 +154,11 @@ def table(datasets: int) -> Iterator[str]:
         for case, found in zip(CASES, executor.map(partial(rates, datasets=datasets), CASES), strict=True):
             freedom = mean_freedom(case)
             cells = [f"{100 * share:.1f}% (+-{width:.3f})" for share, width in found.values()]
-            row = [case.label, f"{freedom:.1f}", *cells, "yes" if freedom < FEW_CLUSTERS - 1 else ""]
+            flagged = "all" if freedom < FEW_CLUSTERS - 1 else "OOD positive"
+            row = [case.label, f"{freedom:.1f}", *cells, flagged]
             if case.over == "images":
-                row = [f"images of {case.clusters[0]} classes", "", *cells, ""]
+                scarce = scarce_units("fpr95_ood_positive", 20 * case.clusters[0], None)
+                row = [f"images of {case.clusters[0]} classes", "", *cells, "OOD positive" if scarce else ""]
             yield f"| {' | '.join(row)} |"
 
 

@@ -22,6 +22,7 @@ from wordnet_splits.metrics import (
     resampling,
 )
 from wordnet_splits.metrics.draws import cluster_draws
+from wordnet_splits.metrics.uncertainty import scarce_units
 
 from .reference import tied_scores
 from .test_uncertainty import splitmix64, state_of
@@ -192,12 +193,27 @@ def test_wide_intervals_stay_in_the_range(value, clip, lo, hi) -> None:
     assert narrow == pytest.approx(plain, abs=2e-3)
 
 
-def test_designs_are_few_by_metric() -> None:
-    few = [ClusterDesign((1.0,), (k,)).is_few_for("fpr95_id_positive") for k in (3, 9, 10, 60)]
-    assert few == [True, True, False, False]
-    assert ClusterDesign((0.5, 0.5), (3, 60)).is_few_for("auroc")
-    assert ClusterDesign((1.0,), (60,)).is_few_for("fpr95_ood_positive_interpolated")
-    assert ClusterDesign((1.0,), (60,)).is_few_for("ccr_at_fpr_0.01")
+@pytest.mark.parametrize(
+    ("metric", "n_ood", "clusters", "scarce"),
+    [
+        ("fpr95_id_positive", 1, (9,), "clusters"),
+        ("fpr95_id_positive", 1, (10,), None),
+        ("auroc", 9000, (3, 60), "clusters"),
+        ("fpr95_ood_positive_interpolated", 400, (60,), "clusters"),
+        ("fpr95_ood_positive", 399, (), "images"),
+        ("fpr95_ood_positive", 400, (), None),
+        ("detection_error_ood_positive", 399, (200,), "images"),
+        ("ccr_at_fpr_0.01_nearest", 1999, (), "images"),
+        ("ccr_at_fpr_0.001", 20000, (), None),
+        ("ccr_at_fpr_1", 1, (), None),
+        ("auroc", 1, (), None),
+    ],
+)
+def test_units_are_scarce_by_metric(
+    metric: str, n_ood: int, clusters: tuple[int, ...], scarce: str | None
+) -> None:
+    design = ClusterDesign((1 / len(clusters),) * len(clusters), clusters) if clusters else None
+    assert scarce_units(metric, n_ood, design) == scarce
 
 
 def _with(sets: list[ScoreSet], n: int, **fields: object) -> list[ScoreSet]:

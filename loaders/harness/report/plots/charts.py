@@ -22,6 +22,7 @@ from ...comparison.across import across_of
 from ...comparison.class_nearness import REFERENCE, nearness_of
 from ...comparison.draws import against_full_spectrum, improvements
 from ...comparison.ranking import Scope, list_scopes, rank_entries, require_same_images, scope_named
+from ...comparison.ranking_tables import interval_notes
 from ...comparison.semantics import (
     ClassMean,
     Predicted,
@@ -138,8 +139,7 @@ def improvement(selection: Selection) -> Plot:
     labels = selection.labels
     bars = [Bar(labels[i.model, i.detector], i.percent, i.lo, i.hi) for i in improvements(ranking)]
     panel = Bars("", "improvement over MCP in %: positive is better", tuple(bars))
-    notes = () if ranking.replicates is None else (f"Intervals over {ranking.over}.",)
-    return Plot(f"{selection.benchmark}: improvement over MCP", (panel,), notes)
+    return Plot(f"{selection.benchmark}: improvement over MCP", (panel,), tuple(interval_notes(ranking)))
 
 
 @plot_kind(

@@ -147,7 +147,7 @@ def test_over_classes_the_images_of_drawn_classes_count_together() -> None:
     assert pair.above == pytest.approx(norm.cdf(t))
     bounds = norm.ppf([pair.above_lo, pair.above_hi])
     assert nct.cdf(t, k - 1, bounds) == pytest.approx([0.975, 0.025], rel=1e-4)
-    assert (ranking.over, ranking.clusters.sets["svhn"]) == ("classes", 4)
+    assert (ranking.over, ranking.clusters.sets["svhn"].number) == ("classes", 4)
 
 
 REAL = Path(__file__).resolve().parents[4] / "manifests" / "results"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from loaders.harness.results.clusters import check_level, image_clusters
+from loaders.harness.results.clusters import ClusterCount, check_level, image_clusters
 from tests.raising import raises
 from wordnet_splits.base.errors import DataError, UnknownNameError
 from wordnet_splits.benchmark.resolve import load_manifest
@@ -31,7 +31,7 @@ def test_images_of_a_class_share_a_code_and_sets_of_one_class_are_named() -> Non
     codes = found.codes.tolist()
     assert (codes[:9], codes[18:23]) == (codes[9:18], codes[23:28])
     assert (len({*codes[:9]}), len({*codes[18:23]})) == (9, 5)
-    assert found.sets["cifar-60"] == 9
+    assert found.sets["cifar-60"] == ClusterCount(9, 9.0)
     problems = {group for group, why in found.sets.items() if isinstance(why, str)}
     assert problems == {"gaussian", "dtd"}  # a single class; of 47, the images of a single class
     assert len([*found.notes(["cifar-60", "dtd"])]) == 1
@@ -40,10 +40,10 @@ def test_images_of_a_class_share_a_code_and_sets_of_one_class_are_named() -> Non
 def test_subtrees_join_classes_and_need_synsets() -> None:
     manifest = load_manifest("unknown-cifar-tinyval")
     table = images(*of("cifar-60", "cifar100", 60), *of("dtd", "dtd", 47))
-    by_cut = [image_clusters(table, manifest, cut=cut).sets["cifar-60"] for cut in (1, 2, 20)]
+    by_cut = [image_clusters(table, manifest, cut=cut).sets["cifar-60"].number for cut in (1, 2, 20)]
     assert by_cut[0] < by_cut[1] < by_cut[2] == 60
     found = image_clusters(table, manifest)
-    assert 5 < found.sets["cifar-60"] < 60
+    assert 5 < found.sets["cifar-60"].number < 60
     assert isinstance(found.sets["dtd"], str)
     assert not found.codes[120:].any()
 

@@ -15,6 +15,7 @@ from loaders.harness.data.arrays import Array
 from loaders.harness.evaluation.run_evaluation import evaluate_runs
 from loaders.harness.results import check
 from loaders.harness.results.check import check_results
+from loaders.harness.results.clusters import ClusterCount
 from loaders.harness.results.metadata import metric_options
 from loaders.harness.results.metric_rows import MEAN, POOLED, has_interval
 from loaders.harness.results.results import Results
@@ -155,7 +156,7 @@ def test_stored_results_keep_their_level_and_recompute(folder: Path, options: An
     assert {n: about["options"][n] for n in ("over", "cut") if n in about["options"]} == (
         options if clusters else {}
     )
-    assert about.get("clusters", {}).get("digits-6-9", 0) == clusters
+    assert about.get("clusters", {}).get("digits-6-9", {"number": 0})["number"] == clusters
     checked, stored = check_results(folder), Results.read(folder)
     assert (checked.ok, checked.intervals.recomputed) == (True, checked.intervals.stored)
     for row in stored.results.to_pylist():
@@ -173,7 +174,7 @@ def test_stored_results_keep_their_level_and_recompute(folder: Path, options: An
         ("images", {"options": {"over": "classes"}}),
         ("classes", {"options": {"over": "images"}}),
         ("classes", {"clusters": {}}),
-        ("classes", {"clusters": {"digits-6-9": 60}}),
+        ("classes", {"clusters": {"digits-6-9": {"number": 60, "effective": 60.0}}}),
     ],
 )
 def test_an_altered_level_does_not_recompute(
@@ -199,7 +200,7 @@ CLASSES = {
 
 def test_sets_given_in_python_have_the_classes_of_their_labels(tmp_path: Path) -> None:
     found = evaluate_arrays(CLASSES, "msp", bootstrap=REPLICATES, over="classes")
-    assert found.about.clusters["near"] == 3
+    assert found.about.clusters["near"] == ClusterCount(3, 3.0)
     assert isinstance(found.about.clusters["far"], str)
     found.write(tmp_path)
     assert remeasure(tmp_path, bootstrap=REPLICATES, over="classes").about == found.about
