@@ -133,7 +133,7 @@ def show_thresholds(
     ] = "imagenet21k",
     against: Against = "imagenet1k",
     measure: Annotated[
-        str, typer.Option(help="mean, path, wup_wn, lch, ... or distance (in edges).")
+        str, typer.Option(help="mean, path, wup_wn, lch, lin, ... or distance (in edges).")
     ] = "mean",
     of: NamesOf = None,
     column: Column = None,

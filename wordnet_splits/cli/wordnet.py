@@ -23,6 +23,7 @@ HierarchyOption = Annotated[str, typer.Option(help="wordnet (the full graph) or 
 Synset = "A wnid (n02084071), a synset (dog.n.01) or a noun."
 HIERARCHIES = ("wordnet", "imagenet-tree")
 MEASURES = ("distance", "path", "wup", "wup_wn", "wup_perl", "lch", "lch_perl", "mean", "mean2")
+MEASURES_OF_INFORMATION = ("res", "lin", "jcn")
 
 
 app.group("wordnet", "Synsets of WordNet: search, what lies below one, how alike two are.", heading="Data")
@@ -93,14 +94,19 @@ def compare_synsets(
     hierarchy: HierarchyOption = "wordnet",
     json: Json = False,
 ) -> int:
-    """Measure how alike two synsets are: distance, LCS, path, Wu-Palmer, Leacock-Chodorow, mean."""
+    """Measure how alike two synsets are: distance, path, Wu-Palmer, Leacock-Chodorow, information, mean."""
     from wordnet_splits.wordnet.similarity import pairs as similarity
+    from wordnet_splits.wordnet.similarity.information import information_of
+    from wordnet_splits.wordnet.similarity.measures import constants, height
 
     taxonomy = _load_hierarchy(wordnet, hierarchy)
     a, b = (_find_synset(text, taxonomy) for text in (x, y))
     measures = asdict(similarity.compare(a, b, taxonomy))
-    result = {"a": a, "b": b, "wordnet": taxonomy.version, "hierarchy": hierarchy}
-    result |= {key: measures[key] for key in ("lcs", *MEASURES)}
+    result: dict[str, Any] = {"a": a, "b": b, "wordnet": taxonomy.version, "hierarchy": hierarchy}
+    shown = (*MEASURES, *MEASURES_OF_INFORMATION)
+    result |= {key: measures[key] for key in ("lcs", *shown)}
+    content = information_of(taxonomy)
+    result["constants"] = {"height": height(taxonomy), "information": content.source, "N": content.total}
 
     def print_measures() -> None:
         up, _, down = similarity.path_between(a, b, taxonomy)
@@ -109,7 +115,7 @@ def compare_synsets(
         to_stdout(f"{pair}, WordNet {taxonomy.version}, {hierarchy}")
         to_stdout(f"  least common subsumer  {names[result['lcs']]} ({result['lcs']})")
         to_stdout(f"  {' > '.join(names[w] for w in up)} | {' > '.join(names[w] for w in down)}")
-        print_lines(f"  {key:9} {result[key]:.6g}" for key in MEASURES)
+        print_lines(f"  {key:9} {result[key]:<9.6g} {constants(key, taxonomy)}".rstrip() for key in shown)
 
     print_result(result, json, print_measures)
     return DONE

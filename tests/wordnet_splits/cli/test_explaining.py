@@ -300,7 +300,9 @@ def test_similarity_has_the_keys_promised_and_the_values_of_the_library(command)
     assert (done.code, done.err) == (0, "")
     assert list(done.json)[:5] == ["a", "b", "wordnet", "hierarchy", "lcs"]
     measures = {"distance", "path", "wup", "wup_wn", "wup_perl", "lch", "lch_perl", "mean", "mean2"}
-    assert set(done.json) == {"a", "b", "wordnet", "hierarchy", "lcs", *measures}
+    measures |= {"res", "lin", "jcn"}
+    assert set(done.json) == {"a", "b", "wordnet", "hierarchy", "lcs", "constants", *measures}
+    assert done.json["constants"] == {"height": 19, "information": "structure", "N": 82_115}
     expected = similarity.compare(DOG, CAT)
     assert {m: done.json[m] for m in measures} == {m: getattr(expected, m) for m in measures}
     assert (done.json["lcs"], done.json["distance"], done.json["path"]) == (CARNIVORE, 4, 1 / (1 + 4))

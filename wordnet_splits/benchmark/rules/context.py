@@ -26,7 +26,19 @@ OPERANDS = ("group", "source", "split", "list")
 Hierarchy = Literal["wordnet", "imagenet-tree"]
 Half = Literal["first", "second"]
 Measure = Literal[  # the keys of wordnet_splits.wordnet.similarity.pairs.MEASURES; a test compares both
-    "distance", "path", "lch", "lch_perl", "wup", "wup_wn", "wup_perl", "mean", "mean_nltk", "mean2"
+    "distance",
+    "path",
+    "lch",
+    "lch_perl",
+    "wup",
+    "wup_wn",
+    "wup_perl",
+    "mean",
+    "mean_nltk",
+    "mean2",
+    "res",
+    "lin",
+    "jcn",
 ]
 
 

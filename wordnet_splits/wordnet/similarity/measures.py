@@ -14,6 +14,7 @@ import numpy.typing as npt
 from wordnet_splits.base.errors import TaxonomyError
 from wordnet_splits.wordnet.similarity import allpairs
 from wordnet_splits.wordnet.similarity.allpairs import AncestorTable, Block, RowIndices, Tile
+from wordnet_splits.wordnet.similarity.information import INFINITE, information_of
 from wordnet_splits.wordnet.taxonomy import Taxonomy
 from wordnet_splits.wordnet.taxonomy.graph import Ints
 
@@ -35,6 +36,24 @@ def wup(detour: int, depth: int) -> float:
     return (2.0 * depth) / (detour + 2 * depth)
 
 
+def res(x: Any, y: Any, s: Any, equal: Any) -> Any:
+    """Return IC(s)."""
+    return s
+
+
+def lin(x: Any, y: Any, s: Any, equal: Any) -> Any:
+    """Return 2 IC(s) / (IC(x) + IC(y)), in [0, 1]; 0 if neither has information (NLTK divides by 0)."""
+    total = x + y
+    return 2.0 * s / np.where(total == 0, 1.0, total)
+
+
+def jcn(x: Any, y: Any, s: Any, equal: Any) -> Any:
+    """Return 1 / (IC(x) + IC(y) - 2 IC(s)): infinite for equal nodes, else 0 if one has no information."""
+    gap = x + y - 2.0 * s
+    value = np.where(gap == 0, INFINITE, 1.0 / np.where(gap == 0, 1.0, gap))
+    return np.where(equal, INFINITE, np.where((x == 0) | (y == 0), 0.0, value))
+
+
 class Terms(Protocol):
     """Terms of the measures: numbers for one pair, arrays for a tile of pairs."""
 
@@ -44,6 +63,9 @@ class Terms(Protocol):
 
     def over_distance(self, name: str) -> Any:
         """Return the formula of that name in ``OF_DISTANCE``."""
+
+    def of_information(self, name: str) -> Any:
+        """Return the formula of that name in ``OF_INFORMATION``."""
 
     def wup(self, reading: str) -> Any:
         """Return Wu-Palmer in one of the ``READINGS``."""
@@ -57,6 +79,9 @@ OF_DISTANCE: dict[str, Callable[[int, int], float]] = {
 }
 """Functions of D and the height H of the taxonomy."""
 
+OF_INFORMATION: dict[str, Callable[[Any, Any, Any, Any], Any]] = {"res": res, "lin": lin, "jcn": jcn}
+"""Functions of the information of x, y and s, the common ancestor that has most, and of whether x is y."""
+
 
 FORMULAS: dict[str, Callable[[Terms], Any]] = {
     "distance": lambda t: t.distance,
@@ -69,22 +94,28 @@ FORMULAS: dict[str, Callable[[Terms], Any]] = {
     "mean": lambda t: (t.over_distance("path") + t.wup("wn") + t.over_distance("lch_unit")) / 3,
     "mean_nltk": lambda t: (t.over_distance("path") + t.wup("nltk") + t.over_distance("lch_unit")) / 3,
     "mean2": lambda t: (t.over_distance("path") + t.wup("wn")) / 2,
+    "res": lambda t: t.of_information("res"),
+    "lin": lambda t: t.of_information("lin"),
+    "jcn": lambda t: t.of_information("jcn"),
 }
 
 MEASURES: tuple[str, ...] = tuple(FORMULAS)
 """Names of the measures."""
 
-BEYOND_ONE = ("distance", "lch", "lch_perl")
+OF_HEIGHT = ("lch", "lch_perl", "mean", "mean_nltk")
+"""Measures that depend on the height of the hierarchy."""
+
+BEYOND_ONE = ("distance", "lch", "lch_perl", "res", "jcn")
 """Measures whose values are not limited to 0..1."""
 
 
 @dataclass(frozen=True)
 class Reading:
-    """One reading of Wu-Palmer.
+    """One reading of Wu-Palmer, or the subsumer of the measures of information.
 
     Parameters
     ----------
-    subsumer_depth : the depth that selects the subsumer, ``max_depths`` or ``min_depths``.
+    subsumer_depth : the value that selects the subsumer: ``max_depths``, ``min_depths`` or ``information``.
     depth : the depth of the subsumer in the formula.
     offset : number added to that depth to give k.
     by_name : ties go to the first of NLTK's names instead of the smaller wnid.
@@ -102,7 +133,17 @@ READINGS = {
     "wn": Reading("max_depths", "max_depths", 1),
     "nltk": Reading("min_depths", "max_depths", 1, by_name=True, prefers_x=True),
     "perl": Reading("min_depths", "min_depths", 2),
+    "information": Reading("information", "max_depths", 1),
 }
+
+
+def subsumer_scores(taxonomy: Taxonomy, reading: str) -> Array:
+    """Return the value of every node of which the subsumer of a reading has the greatest."""
+    name = READINGS[reading].subsumer_depth
+    scores: Array = (
+        information_of(taxonomy).values if name == "information" else getattr(taxonomy.graph, name)
+    )
+    return scores
 
 
 class Tables:
@@ -135,8 +176,8 @@ class RowBlock:
         if reading not in self._orders:
             variant, nodes = READINGS[reading], self.block.nodes
             tie = _name_ranks(self.taxonomy, nodes) if variant.by_name else nodes
-            depths = getattr(self.taxonomy.graph, variant.subsumer_depth)[nodes]
-            self._orders[reading] = np.lexsort((-tie, depths))
+            scores = subsumer_scores(self.taxonomy, reading)[nodes]
+            self._orders[reading] = np.lexsort((-tie, scores))
         return self._orders[reading]
 
 
@@ -151,9 +192,10 @@ def _name_ranks(taxonomy: Taxonomy, nodes: Ints) -> Ints:
 class TileTerms:
     """The terms of a tile of pairs."""
 
-    def __init__(self, rows: RowBlock, tile: Tile) -> None:
+    def __init__(self, rows: RowBlock, tile: Tile, columns: Ints) -> None:
         self.rows = rows
         self.tile = tile
+        self.columns = columns  # nodes
         self.tables = rows.tables
         self._subsumers: dict[str, RowIndices] = {}
         self._wups: dict[str, Array] = {}
@@ -178,9 +220,17 @@ class TileTerms:
             variant, block, taxonomy = READINGS[reading], self.rows.block, self.rows.taxonomy
             subsumers = self.tile.subsumers(self.rows.best_last(reading))
             if variant.prefers_x:
-                self.tile.prefer_rows(subsumers, getattr(taxonomy.graph, variant.subsumer_depth)[block.nodes])
+                self.tile.prefer_rows(subsumers, subsumer_scores(taxonomy, reading)[block.nodes])
             self._subsumers[reading] = subsumers
         return self._subsumers[reading]
+
+    def of_information(self, name: str) -> Array:
+        """Return the formula of that name over information contents."""
+        values = information_of(self.rows.taxonomy).values
+        x, y = self.rows.block.nodes[self.rows.block.rows][:, None], self.columns
+        shared = values[self.rows.block.nodes[self.subsumers("information")]]
+        array: Array = OF_INFORMATION[name](values[x], values[y], shared, x == y)
+        return array
 
     def wup(self, reading: str) -> Array:
         """Return Wu-Palmer in that reading."""
@@ -207,9 +257,9 @@ def row_blocks(
 
 def _tiles(block: RowBlock, ancestors: AncestorTable, rows: Ints, columns: Ints) -> Iterator[TileTerms]:
     for tile in block.block.tiles(ancestors):
-        terms = TileTerms(block, tile)
+        terms = TileTerms(block, tile, columns[tile.columns])
         if len(block.taxonomy.graph.roots) > 1:
-            _check_connected(terms, block.taxonomy, rows, columns[tile.columns])
+            _check_connected(terms, block.taxonomy, rows, terms.columns)
         yield terms
 
 
@@ -237,6 +287,13 @@ def height(taxonomy: Taxonomy) -> int:
     if height == 0:
         raise TaxonomyError("a taxonomy without edges has no similarities", where=repr(taxonomy))
     return height
+
+
+def constants(measure: str, taxonomy: Taxonomy) -> str:
+    """Return the constants of a hierarchy that a measure uses, in words; ``""`` for none."""
+    if measure in OF_INFORMATION:
+        return information_of(taxonomy).words
+    return f"height {height(taxonomy)}" if measure in OF_HEIGHT else ""
 
 
 def no_common_ancestor(taxonomy: Taxonomy, a: str, b: str) -> TaxonomyError:

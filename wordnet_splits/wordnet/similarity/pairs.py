@@ -1,4 +1,4 @@
-"""Similarity of noun synsets: path, Leacock-Chodorow, three readings of Wu-Palmer, and their means.
+"""Similarity of nodes: path, Leacock-Chodorow, three readings of Wu-Palmer, their means, and information.
 
 With d(x, a) the fewest edges from x up to its ancestor a and D(x, y) the least d(x, a) + d(y, a) over
 common ancestors a:
@@ -6,13 +6,17 @@ common ancestors a:
 ==========  ==========================================================================================
 distance    D
 path        1 / (D + 1)
-lch         -ln((D + 1) / 2H), H the greatest depth in edges (19); ``lch_perl`` in nodes (20)
+lch         -ln((D + 1) / 2H), H the height of the hierarchy in edges (WordNet 3.0: 19); ``lch_perl`` in nodes
 wup_wn      2k / (D(x, s) + D(y, s) + 2k); s the common ancestor of greatest maximum depth, k that depth + 1
 wup         the same with NLTK's s: of greatest minimum depth, x itself or else the first by name;
             k its maximum depth + 1. Not symmetric, and below 1 for some x = y
 wup_perl    the same with s of greatest minimum depth, k that depth + 2 (WordNet::Similarity's extra root)
 mean        (path + wup_wn + lch / its maximum) / 3;  ``mean_nltk`` with wup
 mean2       (path + wup_wn) / 2
+res         IC(s) (`wordnet_splits.wordnet.similarity.information`); s the common ancestor of greatest IC
+lin         2 IC(s) / (IC(x) + IC(y)) with the same s
+jcn         1 / (IC(x) + IC(y) - 2 IC(s)) with the same s, a similarity as in NLTK: 1e300 for x = y or a
+            difference of 0, else 0 where x or y has no information (the root)
 ==========  ==========================================================================================
 
 All three readings of Wu-Palmer measure the way from x to s by D, not by d(x, s): ``wn`` takes its
@@ -21,7 +25,7 @@ and each may leave the chain from x up to s for a shorter one through a higher a
 Ties between subsumers go to the smaller wnid (``wn`` leaves them to the hash seed).
 
 References: Leacock and Chodorow (1998); Wu and Palmer (1994), eq. 2; Pedersen, Patwardhan and
-Michelizzi (2004).
+Michelizzi (2004); Resnik (1995); Lin (1998); Jiang and Conrath (1997), whose distance jcn inverts.
 """
 
 from __future__ import annotations
@@ -37,6 +41,7 @@ import numpy.typing as npt
 from wordnet_splits.base.errors import unknown
 from wordnet_splits.base.tabular import Tabular
 from wordnet_splits.wordnet.similarity import allpairs, measures
+from wordnet_splits.wordnet.similarity.information import information_of
 from wordnet_splits.wordnet.similarity.measures import (
     FORMULAS,
     MEASURES,
@@ -45,6 +50,7 @@ from wordnet_splits.wordnet.similarity.measures import (
     height,
     no_common_ancestor,
     row_blocks,
+    subsumer_scores,
 )
 from wordnet_splits.wordnet.taxonomy import Taxonomy
 
@@ -75,13 +81,21 @@ class Similarity(Tabular):
     mean: float
     mean_nltk: float
     mean2: float
+    res: float
+    lin: float
+    jcn: float
     lcs: str
     lcs_nltk: str
     lcs_perl: str
+    lcs_information: str
 
     def rows(self) -> Sequence[dict[str, Any]]:
         """Return one row: the pair, every measure and the common ancestors."""
         return [dict(vars(self))]
+
+
+LCS = {"lcs": "wn", "lcs_nltk": "nltk", "lcs_perl": "perl", "lcs_information": "information"}
+"""Field of a `Similarity` -> the reading whose common ancestor it has."""
 
 
 class _Pair:
@@ -106,6 +120,11 @@ class _Pair:
     def over_distance(self, name: str) -> float:
         return measures.OF_DISTANCE[name](self.distance, self.height)
 
+    def of_information(self, name: str) -> float:
+        values = information_of(self.taxonomy).values
+        x, y, s = (values[node] for node in (self.x, self.y, self.subsumer("information")))
+        return float(measures.OF_INFORMATION[name](x, y, s, self.x == self.y))
+
     def subsumer(self, reading: str) -> int:
         if reading not in self._subsumers:
             self._subsumers[reading] = self._find_subsumer(reading)
@@ -113,9 +132,10 @@ class _Pair:
 
     def _find_subsumer(self, reading: str) -> int:
         variant, taxonomy = READINGS[reading], self.taxonomy
-        depths: npt.NDArray[np.uint8] = getattr(taxonomy.graph, variant.subsumer_depth)
-        deepest = max(int(depths[node]) for node in self.common)
-        candidates = [node for node in self.common if depths[node] == deepest]
+        nodes = list(self.common)
+        scores = subsumer_scores(taxonomy, reading)[nodes].tolist()
+        greatest = max(scores)
+        candidates = [node for node, score in zip(nodes, scores, strict=True) if score == greatest]
         if variant.prefers_x and self.x in candidates:
             return self.x
         if variant.by_name:
@@ -156,7 +176,7 @@ def compare(a: str, b: str, taxonomy: Taxonomy | None = None) -> Similarity:
     taxonomy = Taxonomy.embedded() if taxonomy is None else taxonomy
     pair = _Pair(taxonomy, a, b)
     values: dict[str, Any] = {name: formula(pair) for name, formula in FORMULAS.items()}
-    for field, reading in (("lcs", "wn"), ("lcs_nltk", "nltk"), ("lcs_perl", "perl")):
+    for field, reading in LCS.items():
         values[field] = taxonomy.wnid(pair.subsumer(reading))
     return Similarity(taxonomy.find(a), taxonomy.find(b), **values)
 

@@ -87,6 +87,12 @@ SENTENCES = [
         "chihuahua",
         "near: chihuahua and the nearest class, the ID class pug, have the path score 0.3333, less than 0.5",
     ),
+    (
+        {"similarity": {"to": "group:id", "measure": "lin", "above": 0.5}},
+        "chihuahua",
+        "near: chihuahua and the nearest class, the ID class pug, "
+        "have the lin score 0.5943 (information content from structure, N = 15), at least 0.5",
+    ),
     ({"rest": True}, "cloud", "near: cloud is not in an earlier group of pets (group id)"),
     (
         {"all": [{"listed": ["pug", "tabby"]}, {"not": {"subtree": ["n00000010"]}}]},

@@ -131,6 +131,13 @@ def test_every_measure_follows_its_definition(parents: dict[str, tuple[str, ...]
             pair = similarity.compare(x, y, taxonomy)
             assert {name: float(getattr(pair, name)) for name in expected} == expected
             assert pair.lcs == taxonomy.wnid(int(lcs[i, j]))
+            content = {a: information(truth, a, len(nodes)) for a in truth.common(x, y)}
+            assert pair.lcs_information == min(content, key=lambda a: (-content[a], a))
+
+
+def information(truth: Definitions, x: str, n: int) -> float:
+    """IC from the structure, by counting: 1 - ln(hypo + 1) / ln N."""
+    return 1.0 - log(sum(x in truth.up(y) for y in truth.chains)) / log(n)
 
 
 def _expected(truth: Definitions, x: str, y: str) -> dict[str, float]:
@@ -149,7 +156,15 @@ def _expected(truth: Definitions, x: str, y: str) -> dict[str, float]:
     path, lch = 1.0 / (distance + 1), -log((distance + 1) / (2.0 * h))
     wup_wn, wup_nltk = wup(by_max[0], truth.max_depth(by_max[0]) + 1), wup(s, truth.max_depth(s) + 1)
     unit = lch / -log(1 / (2.0 * h))
+    n = len(truth.chains)
+    ic_x, ic_y = information(truth, x, n), information(truth, y, n)
+    ic = max(information(truth, a, n) for a in common)
+    gap = ic_x + ic_y - 2.0 * ic
+    jcn = 1.0 / gap if ic_x and ic_y and gap else 0.0  # only a root has no information here
     return {
+        "res": ic,
+        "lin": 2.0 * ic / (ic_x + ic_y) if ic_x + ic_y else 0.0,
+        "jcn": 1e300 if x == y else jcn,
         "distance": distance,
         "path": path,
         "lch": lch,

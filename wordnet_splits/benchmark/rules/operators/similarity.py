@@ -10,6 +10,7 @@ from pydantic import model_validator
 from wordnet_splits.benchmark.rules.context import Candidates, Key, Measure, OperandField, RuleTable
 from wordnet_splits.benchmark.rules.registry import GRAPH, MEASURE, Finding, Names, Via, register_operator
 from wordnet_splits.wordnet.similarity import similarity_matrix
+from wordnet_splits.wordnet.similarity.measures import OF_INFORMATION, constants
 
 if TYPE_CHECKING:
     from wordnet_splits.benchmark.rules.syntax import Expression
@@ -48,7 +49,8 @@ def _similarity_wording(finding: Finding, names: Names) -> str:
     bound = bounds.above if bounds.above is not None else bounds.below
     side = "at least" if finding.holds == (bounds.above is not None) else "less than"
     pair = f"{names.subject} and the nearest class, {names.others(bounds.to, [via])},"
-    return f"{pair} have the {bounds.measure} score {via.value:.4g}, {side} {bound:g}"
+    measure = f"{bounds.measure} score {via.value:.4g}" + "".join(f" ({words})" for words in finding.words)
+    return f"{pair} have the {measure}, {side} {bound:g}"
 
 
 @register_operator(
@@ -76,6 +78,7 @@ def similarity(expression: Expression, candidates: Candidates) -> dict[str, Find
     scores = sign * similarity_matrix(bounds.measure, list(rows), columns, candidates.taxonomy).astype(
         np.float64
     )
+    words = (constants(bounds.measure, candidates.taxonomy),) if bounds.measure in OF_INFORMATION else ()
     columns_of: dict[Key, list[int]] = {}
     for column, (_, key) in enumerate(targets):
         columns_of.setdefault(key, []).append(column)
@@ -92,6 +95,6 @@ def similarity(expression: Expression, candidates: Candidates) -> dict[str, Find
         value = float(sign * best[nearest])
         holds = value >= bounds.above if bounds.above is not None else value < (bounds.below or 0.0)
         findings[class_id] = Finding(
-            expression, holds, (Via("threshold", wnid, source, nearest_class, value),)
+            expression, holds, (Via("threshold", wnid, source, nearest_class, value),), words
         )
     return findings
