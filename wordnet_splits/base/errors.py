@@ -162,9 +162,10 @@ def unknown(
         )
         similar += close + [text for text in holding if not close or _plain(text).startswith(_plain(given))]
     near = tuple(dict.fromkeys(similar))
-    shown, known = valid[:LISTED], "known"
+    nearest = []
     if LISTED < len(valid) <= COMPARED and len(given) <= LONGEST_SHOWN:
-        shown, known = difflib.get_close_matches(given.lower(), valid, n=LISTED, cutoff=0.0), "nearest first"
+        nearest = difflib.get_close_matches(given.lower(), valid, n=LISTED, cutoff=0.2)
+    shown, known = [*dict.fromkeys([*nearest, *valid])][:LISTED], "nearest first" if nearest else "known"
     more = f", ... ({len(valid):,} in all)" if len(valid) > LISTED else ""
     hint = f"{known}: {', '.join(shown)}{more}" if valid else "there is none"
     quoted = repr(given[:LONGEST_SHOWN]) + ("..." if len(given) > LONGEST_SHOWN else "")

@@ -43,10 +43,11 @@ def subtree_clusters(manifest: Manifest, *, cut: int | None = None) -> dict[str,
     return {group: _subtrees(classes, cut) for group, classes in groups.items()}
 
 
-def disjoint_classes(manifest: Manifest, groups: Sequence[str]) -> tuple[frozenset[ClassKey], int]:
-    """Return the validation classes of groups in no subtree of OOD test classes, and the number of all.
+def disjoint_classes(manifest: Manifest, groups: Sequence[str]) -> tuple[frozenset[ClassKey], int, int]:
+    """Return the validation classes of groups in no subtree of OOD test classes, and two numbers.
 
-    Subtrees are those of all these classes together (`subtree_roots`); classes without a synset are in none.
+    These are the numbers of all validation classes, and of test classes without a synset, which are in no
+    subtree. Subtrees are those of all these classes together (`subtree_roots`).
     """
     tested = [row.group for row in manifest.groups if row.split == "test" and row.role in ("near", "far")]
     validation, test = _classes_of(manifest, "val", groups), _classes_of(manifest, "test", tested)
@@ -54,7 +55,7 @@ def disjoint_classes(manifest: Manifest, groups: Sequence[str]) -> tuple[frozens
     roots = subtree_roots(wnids, load()) if wnids else {}
     shared = {roots[key] for key in test if key in roots}
     kept = frozenset(key for key in validation if key in roots and roots[key] not in shared)
-    return kept, len(validation)
+    return kept, len(validation), len(test.keys() - roots.keys())
 
 
 def _classes_of(manifest: Manifest, split: str, groups: Sequence[str]) -> dict[ClassKey, tuple[str, ...]]:

@@ -108,6 +108,7 @@ def power(
     *,
     auroc: float = 0.8,
     difference: float = 0.02,
+    cut: int | None = None,
     manifests: Path | None = None,
 ) -> BenchmarkPower:
     """Return the smallest differences between two detectors that a benchmark can show with 80% power.
@@ -120,6 +121,7 @@ def power(
     benchmark : a frozen benchmark's name, the folder of a build, a recipe, or a manifest.
     auroc : AUROC of the detectors, in (.5, 1), which determines the variances.
     difference : difference in AUROC, in (0, 1), for which the number of classes is computed.
+    cut : edges from a set's least common subsumer down to its subtrees, as of `subtree_roots`.
 
     Raises
     ------
@@ -140,7 +142,7 @@ def power(
     if not id_images:
         note = "the number of ID test images is not known"
         return BenchmarkPower(manifest.name, auroc, difference, 0, (), (note,))
-    subtrees = subtree_clusters(manifest)
+    subtrees = subtree_clusters(manifest, cut=cut)
     notes, origins = dict[str, list[str]](), dict[str, list[str]]()
     sets: dict[tuple[str, str], OodSet] = {}
     for row in (row for row in tests if row.role in UNKNOWN_ROLES):
@@ -166,7 +168,9 @@ def power(
         of_role = [part for (_, r), part in sets.items() if r == role]
         if len(of_role) > 1:
             rows.append(_row(MEAN, role, of_role, id_images, difference))
-    sentences = (f"{note}: {', '.join(groups)}" for note, groups in (notes | origins).items())
+    sentences = [f"{note}: {', '.join(groups)}" for note, groups in (notes | origins).items()]
+    if cut is not None:
+        sentences.append(f"subtrees: {counted(cut, 'edge')} below the least common subsumer of a set")
     return BenchmarkPower(manifest.name, auroc, difference, id_images, tuple(rows), tuple(sentences))
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from wordnet_splits.base.errors import SplitsError
-from wordnet_splits.base.terminal.options import Json, Manifests, RootOptions
+from wordnet_splits.base.terminal.options import Cut, Json, Manifests, RootOptions
 from wordnet_splits.base.terminal.output import (
     DONE,
     NEGATIVE,
@@ -154,13 +154,14 @@ def show_power(
     difference: Annotated[
         float, typer.Option(help="Difference in AUROC that classes are needed for.")
     ] = 0.02,
+    cut: Cut = None,
     manifests: Manifests = None,
     json: Json = False,
 ) -> int:
     """Print the smallest differences between detectors that a benchmark can show, and the classes needed."""
     from wordnet_splits.benchmark.detectable import power
 
-    result = power(benchmark, auroc=auroc, difference=difference, manifests=manifests)
+    result = power(benchmark, auroc=auroc, difference=difference, cut=cut, manifests=manifests)
     print_result(result, json, lambda: _print_power(result))
     return DONE
 

@@ -13,7 +13,7 @@ from wordnet_splits.base.errors import DataError
 from wordnet_splits.base.parquet import check_table_file
 from wordnet_splits.base.progress import OnStderr
 from wordnet_splits.base.tabular import terminal_width
-from wordnet_splits.base.terminal.options import Json, refuse_options
+from wordnet_splits.base.terminal.options import Cut, Json, refuse_options
 from wordnet_splits.base.terminal.output import (
     DONE,
     LEFT_OUT,
@@ -32,7 +32,7 @@ from wordnet_splits.metrics.resampling import REPLICATES
 
 from ..evaluation.benchmark_arrays import image_ids
 from ..results.exported_scores import export_scores as export
-from ..results.printing import Cut, Detectors, Over, import_metrics, metric_name, parse_share, split_labels
+from ..results.printing import Detectors, Over, import_metrics, metric_name, parse_share, split_labels
 from ..results.results import ABOUT, Results
 from ..results.subsets import recompute
 from .main import app
@@ -295,7 +295,8 @@ def _renew(
     intervals = rows - recomputed.results["lo"].null_count
     files = [str(path) for path in paths]
     print_result({"out": str(folder), "files": files, "rows": rows, "intervals": intervals}, json)
-    to_stderr(f"{rows:,} rows, {intervals:,} with an interval, in {folder}")
+    place = f"in {folder}" + ("" if out else ", in place of the former rows")
+    to_stderr(f"{rows:,} rows, {intervals:,} with an interval, {place}")
     return DONE
 
 

@@ -15,6 +15,7 @@ from wordnet_splits.base.progress import OnStderr
 from wordnet_splits.base.terminal.options import (
     AllowMissing,
     BenchmarkOption,
+    Cut,
     Device,
     Json,
     PackedOption,
@@ -34,7 +35,6 @@ from ..models.trial import DEADLINE
 from ..results.metadata import DISJOINT, MetricOptions, fingerprints_of, metric_options
 from ..results.printing import (
     STORE,
-    Cut,
     Deadline,
     MeanOption,
     Over,
@@ -151,7 +151,9 @@ def run_evaluation(
     disjoint: Annotated[
         bool,
         typer.Option(
-            "--disjoint", help="With --sweep: without OOD validation classes in subtrees of test classes."
+            "--disjoint",
+            help="With --sweep: without OOD validation classes in subtrees (of the default cut) of test "
+            "classes.",
         ),
     ] = False,
     bootstrap: Annotated[
@@ -211,7 +213,8 @@ def run_evaluation(
             raise SplitsError(f"{share:g} is not a share between 0 and 1", where="--prevalence")
     _announce_absent(detectors)
     metrics = metric_options(bootstrap, seed_boot, prevalence or MetricOptions().prevalences, over, cut)
-    require_clusters(manifest, group, metrics)  # an unknown name is refused before a model is loaded
+    chosen_sweep = DISJOINT if disjoint else sweep
+    require_clusters(manifest, group, metrics, sweep=chosen_sweep)  # before a model is loaded
     if arrays is not None:
         refuse_options(context, WITHOUT_ARRAYS, "changes nothing with --arrays")
         results = evaluate_arrays(
@@ -224,7 +227,7 @@ def run_evaluation(
             restrict=restrict,
             background=background,
             model=model_id or arrays.resolve().name,
-            sweep=DISJOINT if disjoint else sweep,
+            sweep=chosen_sweep,
             bootstrap=bootstrap,
             seed_boot=seed_boot,
             over=over,
@@ -270,7 +273,7 @@ def run_evaluation(
     options = EvaluationOptions(
         detectors=configured,
         groups=group,
-        sweep=DISJOINT if disjoint else sweep,
+        sweep=chosen_sweep,
         metrics=metrics,
         transform=transform,
         roots=parse_roots(root or [], manifest.declarations),

@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, replace
 from itertools import pairwise
 
+from wordnet_splits.base.names import counted
+
 from ..results.clusters import KINDS, cut_text
 from ..results.table import NOTHING, Table, interval_text, number_text, table_of_records
 from .draws import Agreement, DrawComparison, OverDraws
@@ -139,8 +141,8 @@ def _pair_notes(ranking: Ranking) -> Iterator[str]:
     )
     wanted = alpha if least > alpha else 10.0 ** math.floor(math.log10(least) - 1e-9)
     yield (
-        f"p: two-sided. p (max-T): adjusted for all {len(ranking.pairs):,} pairs, not below {least:.3g} with "
-        f"{replicates:,} replicates; {wanted:.1g} takes {replicates_for(wanted):,}."
+        f"p: two-sided. p (max-T): adjusted for {counted(len(ranking.pairs), 'pair')}, not below {least:.3g} "
+        f"with {replicates:,} replicates; {wanted:.1g} takes {replicates_for(wanted):,}."
     )
     if ranking.undefined:
         yield f"p leaves out {ranking.undefined:,} replicates in which an entry has no value."

@@ -140,7 +140,8 @@ def max_t(observed: Array, pairs: Array, replicates: Array, sd: Array, df: float
         scale = sd[n]
         if df < math.inf:  # in another order for each pair
             scale = sd[n] * errors[np.argsort(random_words("errors", 0, "", [place], count)[0])]
-        np.fmax(highest, np.abs(difference - difference.mean()) / scale, out=highest)  # skips NaN
+        centred = difference - difference.sum() / max(count, 1)  # its mean
+        np.fmax(highest, np.abs(centred) / scale, out=highest)  # skips NaN
         adjusted[n] = (1 + np.count_nonzero(highest >= observed[n])) / (count + 1)
     falling = rising[::-1]
     adjusted[falling] = np.maximum.accumulate(adjusted[falling])

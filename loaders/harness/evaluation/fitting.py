@@ -205,8 +205,9 @@ def disjoint_validation(sets: EvaluatedSets) -> tuple[frozenset[ClassKey], str]:
     ------
     DataError : there are none.
     """
-    kept, total = disjoint_classes(sets.manifest, validation_sets(sets)[1])
+    kept, total, unplaced = disjoint_classes(sets.manifest, validation_sets(sets)[1])
     share = f"{len(kept)} of the {total} OOD validation classes are in subtrees without OOD test classes"
+    share += f" ({unplaced} of these have no synset and were not compared)" if unplaced else ""
     if not kept:
         hint = "sweep without it, or give the values: --detectors 'knn[k=50]'"
         raise DataError(f"cannot sweep on {DISJOINT}: {share}", where=sets.manifest.name, hint=hint)

@@ -33,7 +33,13 @@ from ..results.results import Results
 from ..results.rows_from_scores import EvaluatedSets
 from .fitting import known_needs
 from .loader_outputs import CustomImages, loader_runs, standard_deviations
-from .run_evaluation import evaluate_runs, refuse_equal_models, require_clusters, resolve_detectors
+from .run_evaluation import (
+    check_sweep,
+    evaluate_runs,
+    refuse_equal_models,
+    require_clusters,
+    resolve_detectors,
+)
 
 LOADING_OPTIONS = tuple(signature(load_model).parameters)[1:]
 """Options of `load_model`, which `evaluate` takes too."""
@@ -147,6 +153,7 @@ def evaluate(
         input is absent or that raises.
     """
     metrics = metric_options(bootstrap, seed_boot, prevalences, over, cut)
+    check_sweep(sweep)
     require_hierarchy(metrics.over, has_benchmark=sets is None)
     _check_arguments(benchmark, sets, loading)
     for_sets = {"classes": classes}
@@ -187,7 +194,7 @@ def evaluate(
         return _evaluate_sets(model, sets, options, classes, std, loading)
     assert benchmark is not None
     manifest = load_manifest(benchmark)
-    require_clusters(manifest, groups, metrics)  # and known names of groups, before models load
+    require_clusters(manifest, groups, metrics, sweep=sweep)  # and known names of groups, before models load
     models = open_runs(model, loading)
     networks = [_references(run) for runs in models.values() for run in runs]
     results = evaluate_models(models, manifest, options)

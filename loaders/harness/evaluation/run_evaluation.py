@@ -123,6 +123,7 @@ def evaluate_runs(
     """
     refuse_equal_models(runs, manifest.name)
     options = options or MetricOptions()
+    check_sweep(sweep)
     require_clusters(manifest, groups, options, is_custom=bool(custom_sets))
     configured = resolve_detectors(detectors, manifest.name)
     evaluation = _Evaluation(
@@ -131,9 +132,7 @@ def evaluate_runs(
         progress or Silent(),
         list(notes),
     )
-    if isinstance(sweep, str):
-        if sweep != DISJOINT:
-            raise unknown("sweep", sweep, [DISJOINT], where="sweep")
+    if sweep == DISJOINT:
         evaluation.kept, note = disjoint_validation(evaluation.sets)
         evaluation.notes.append(note)
     ensembles = [detector for detector in configured if detector.spec.models == "many"]
@@ -155,11 +154,25 @@ def evaluate_runs(
     return evaluation.results(options, order, metadata, inputs)
 
 
+def check_sweep(sweep: bool | str) -> None:
+    """Raise UnknownNameError for a sweep on anything but disjoint subtrees."""
+    if isinstance(sweep, str) and sweep != DISJOINT:
+        raise unknown("sweep", sweep, [DISJOINT], where="sweep")
+
+
 def require_clusters(
-    manifest: Manifest, groups: Sequence[str] | None, options: MetricOptions, *, is_custom: bool = False
+    manifest: Manifest,
+    groups: Sequence[str] | None,
+    options: MetricOptions,
+    *,
+    sweep: bool | str = False,
+    is_custom: bool = False,
 ) -> None:
-    """Check that the test sets have the clusters that intervals are over: see `clusters_of_intervals`."""
-    test = pa.array(EvaluatedSets.from_manifest(manifest, groups).test)
+    """Check that the sets have the clusters that intervals (`clusters_of_intervals`) and a sweep are over."""
+    sets = EvaluatedSets.from_manifest(manifest, groups)
+    if sweep == DISJOINT:
+        disjoint_validation(sets)
+    test = pa.array(sets.test)
     classes = manifest.classes.filter(pc.is_in(manifest.classes["group"], value_set=test))
     clusters_of_intervals(classes, options.over, options.cut, None if is_custom else manifest)
 

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from wordnet_splits.base.errors import SplitsError
-from wordnet_splits.base.terminal.options import Json, PackedOption, RootOptions
+from wordnet_splits.base.terminal.options import Cut, Json, PackedOption, RootOptions
 from wordnet_splits.base.terminal.output import DONE, print_result, print_table, to_stderr
 from wordnet_splits.benchmark.manifest.loading import read_declarations
 from wordnet_splits.benchmark.resolve import find_manifest
@@ -18,7 +18,7 @@ from wordnet_splits.datasets.sources.roots import parse_roots
 
 from ..cli.main import app
 from ..results.clusters import check_level
-from ..results.printing import Cut, Detectors, Over, split_labels
+from ..results.printing import Detectors, Over, split_labels
 from ..results.results import benchmark_of
 from .accessor import GRAPH, GRAPH_TITLE, GRAPHML, plot
 from .plots.selection import list_plots

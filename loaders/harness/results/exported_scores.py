@@ -13,6 +13,7 @@ from pydantic import Field
 
 from wordnet_splits.base import files
 from wordnet_splits.base.errors import DataError
+from wordnet_splits.base.names import listed
 from wordnet_splits.base.parquet import read_table, write_table
 from wordnet_splits.base.progress import Progress, Silent
 from wordnet_splits.base.tabular import Jsonable
@@ -133,7 +134,7 @@ def export_scores(
         results = Results.read(folder)
         about = results.about
         if about.unscored_runs:
-            runs = ", ".join(map(str, about.unscored_runs))
+            runs = listed(about.unscored_runs, 12)
             left_out.append(f"{folder}: the entry has no scores of runs {runs}")
         if results.has_scores:
             tables.setdefault(about.benchmark, _Table(about)).add(folder, results)

@@ -29,15 +29,6 @@ Over = Annotated[
         help="What conclusions are about: these images, other classes or other subtrees of classes."
     ),
 ]
-Cut = Annotated[
-    int | None,
-    typer.Option(
-        min=1,
-        help="Edges from a set's least common subsumer down to its subtrees; by default as few as leave at "
-        "most a fifth of the classes in a subtree.",
-    ),
-]
-
 
 UserMetrics = Annotated[
     list[str] | None,

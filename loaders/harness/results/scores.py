@@ -19,6 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from wordnet_splits.base.errors import DataError, unknown
+from wordnet_splits.base.names import listed
 from wordnet_splits.base.parquet import schema_of
 from wordnet_splits.base.tabular import Tabular
 from wordnet_splits.metrics import ScoreSet
@@ -309,7 +310,7 @@ class ResultTables(Tabular):
     def require_scores(self, purpose: str, *, instead: str = "") -> None:
         """Raise DataError if the scores of a run were left out; ``purpose`` names their use."""
         if self.about.unscored_runs:
-            runs = ", ".join(map(str, self.about.unscored_runs))
+            runs = listed(self.about.unscored_runs, 12)
             raise DataError(
                 f"{purpose} needs the scores of images, which were left out for runs {runs}",
                 where=self.about.benchmark,

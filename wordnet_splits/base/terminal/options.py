@@ -56,6 +56,14 @@ IdTable = Annotated[
     Path | None,
     typer.Option(metavar="MAP.tsv", help="Synsets of names or identifiers: on each line both, with a tab."),
 ]
+Cut = Annotated[
+    int | None,
+    typer.Option(
+        min=1,
+        help="Edges from a set's least common subsumer down to its subtrees; by default as few as leave at "
+        "most a fifth of the classes in a subtree.",
+    ),
+]
 OnlyGroups = Annotated[list[str] | None, typer.Option("--group", help="Only this group; repeatable.")]
 OnlySplits = Annotated[list[str] | None, typer.Option("--split", help="Only this split; repeatable.")]
 PackedOption = Annotated[
