@@ -135,8 +135,7 @@ def _replicates(
     n = len(ranked[0].order)
     is_large = n * replicates * len(entries) >= LARGE
     compiled = numba_loops() if is_large else None
-    if is_large:
-        np.empty(31 << 20, np.uint8)  # glibc now keeps freed memory of up to twice this size for later arrays
+    np.empty(31 << 20, np.uint8)  # glibc now keeps freed memory of up to twice this size for later arrays
     is_pair = compiled is not None and PAIR_METRICS.issuperset(names)
     block = max(_TOGETHER if is_pair else 1, BLOCK // n)
     values = {name: np.empty((len(entries), replicates)) for name in metrics}
@@ -154,8 +153,11 @@ def _replicates(
             for name, metric in metrics.items():
                 values[name][number, rows] = metric.kernel(counts)
 
-    threads = thread_count() if is_large and not any(metric.origin for metric in metrics.values()) else 1
-    with ThreadPoolExecutor(threads) as pool:
+    if not is_large or any(metric.origin for metric in metrics.values()):
+        for start in range(0, replicates, block):
+            fill(start)
+        return values
+    with ThreadPoolExecutor(thread_count()) as pool:
         try:
             list(pool.map(fill, range(0, replicates, block)))
         except BaseException:
