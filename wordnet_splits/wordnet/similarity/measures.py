@@ -183,7 +183,7 @@ class RowBlock:
 
 def _name_ranks(taxonomy: Taxonomy, nodes: Ints) -> Ints:
     """Return the rank of each node by NLTK's name."""
-    names = [taxonomy.name(taxonomy.wnid(node)) for node in nodes.tolist()]
+    names = [taxonomy.nltk_name(taxonomy.wnid(node)) for node in nodes.tolist()]
     ranks = np.empty(len(names), np.int32)
     ranks[sorted(range(len(names)), key=names.__getitem__)] = np.arange(len(names), dtype=np.int32)
     return ranks

@@ -139,7 +139,7 @@ class _Pair:
         if variant.prefers_x and self.x in candidates:
             return self.x
         if variant.by_name:
-            return min(candidates, key=lambda node: taxonomy.name(taxonomy.wnid(node)))
+            return min(candidates, key=lambda node: taxonomy.nltk_name(taxonomy.wnid(node)))
         return min(candidates)
 
     def wup(self, reading: str) -> float:

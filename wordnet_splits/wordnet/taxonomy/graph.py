@@ -92,16 +92,28 @@ class Graph:
         wave, depth = self.roots, 0
         while len(wave):  # a node joins the wave after its last parent: its wave is its longest chain
             if depth == UNREACHED:
-                raise TaxonomyError(f"a chain of hypernyms has {UNREACHED} edges or more")
+                child = int(wave[0])
+                problem = f"a chain of hypernyms has {UNREACHED} edges or more"
+                raise EdgeError(problem, child, self.parents(child)[0])
             depths[wave] = depth
             below = gather(self.child_indptr, self.child_indices, wave)
             np.subtract.at(waiting, below, 1)
             wave = np.unique(below[waiting[below] == 0]).astype(np.int32)
             depth += 1
         if self.unresolved is None and (depths == UNREACHED).any():
-            raise Cycle(int(np.flatnonzero(depths == UNREACHED)[0]))
+            raise EdgeError("hypernyms form a cycle", *self._edge_of_cycle(depths == UNREACHED))
         _freeze(depths)
         return depths
+
+    def _edge_of_cycle(self, unsettled: Flags) -> tuple[int, int]:
+        """Return an edge of a cycle; each of the nodes on or below one has a parent among them."""
+        child, passed = int(np.flatnonzero(unsettled)[0]), set()
+        while True:
+            parent = next(parent for parent in self.parents(child) if unsettled[parent])
+            if parent in passed or parent == child:
+                return child, parent
+            passed.add(child)
+            child = parent
 
     @cached_property
     def min_depths(self) -> Bytes:
@@ -196,12 +208,12 @@ class Graph:
         return {name: getattr(self, name) for name in self.__dataclass_fields__}
 
 
-class Cycle(TaxonomyError):
-    """Hypernyms form a cycle through ``node``."""
+class EdgeError(TaxonomyError):
+    """A chain of hypernyms, through the edge from ``child`` to ``parent``, that is a cycle or too long."""
 
-    def __init__(self, node: int) -> None:
-        super().__init__("hypernyms form a cycle")
-        self.node = node
+    def __init__(self, what: str, child: int, parent: int) -> None:
+        super().__init__(what)
+        self.child, self.parent = child, parent
 
 
 def _freeze(*arrays: npt.NDArray[np.generic]) -> None:
@@ -218,6 +230,14 @@ def gather(indptr: Ints, indices: Ints, nodes: npt.NDArray[np.int32]) -> Ints:
     within = np.arange(total, dtype=np.int32) - np.repeat((ends - counts).astype(np.int32), counts)
     rows: Ints = indices[np.repeat(starts, counts) + within]
     return rows
+
+
+def from_arrays(n: int, child: Ints, parent: Ints, instance: Flags) -> Graph:
+    """Return the graph of n nodes whose edge i, of any order, goes from ``child[i]`` to ``parent[i]``."""
+    indptr = np.zeros(n + 1, np.int32)
+    np.cumsum(np.bincount(child, minlength=n), out=indptr[1:])
+    order = np.lexsort((parent, child))
+    return Graph(indptr, parent[order], instance[order])
 
 
 def from_edges(parents: list[dict[int, bool]]) -> Graph:

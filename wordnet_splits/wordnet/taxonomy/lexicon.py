@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -24,6 +25,8 @@ SUFFIXES: tuple[tuple[str, str], ...] = (
     ("ies", "y"),
 )
 """Noun endings and their replacements: morphy(7WN), and NLTK's rule for "ves"."""
+
+_NUMBER = re.compile(r"#\d+\Z")
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,6 +103,15 @@ class Lexicon:
             lemma = self.lemmas(node)[0].lower()
             name = self._names[node] = f"{lemma}.n.{self.nodes(lemma).index(node) + 1:02d}"
         return name
+
+    def numbered_names(self, node: int) -> list[str]:
+        """Return the lemmas of ``node``, those that several nodes share with the sense: ``dog#1``."""
+        names = []
+        for lemma in self.lemmas(node):
+            nodes = self.nodes(lemma.lower())
+            numbered = len(nodes) > 1 or ("#" in lemma and _NUMBER.search(lemma))
+            names.append(f"{lemma}#{nodes.index(node) + 1}" if numbered else lemma)
+        return names
 
     def base_forms(self, form: str) -> tuple[str, ...]:
         """Return the lemmas that ``form`` can be inflected from, itself first."""

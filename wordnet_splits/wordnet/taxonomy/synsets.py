@@ -6,8 +6,8 @@ hypernyms and instance hypernyms: a directed acyclic graph with the single root 
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+import hashlib
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache, cached_property, partial
 from html import escape
 from pathlib import Path
@@ -18,17 +18,17 @@ import numpy.typing as npt
 
 from wordnet_splits.base.errors import TaxonomyError
 from wordnet_splits.wordnet.taxonomy import graph, lexicon, wndb
-from wordnet_splits.wordnet.taxonomy.graph import NO_PARTS, Graph, Ints, PartGraph
-from wordnet_splits.wordnet.taxonomy.lexicon import LemmaIndex, Lexicon
+from wordnet_splits.wordnet.taxonomy.graph import NO_PARTS, Graph, PartGraph
+from wordnet_splits.wordnet.taxonomy.lexicon import Lexicon
+from wordnet_splits.wordnet.taxonomy.vocabulary import Glosses, Vocabulary
 
 if TYPE_CHECKING:
     from nltk.corpus.reader.wordnet import WordNetCorpusReader
 
-_WNID = re.compile(r"n\d{8}")
-_NAME = re.compile(r".+\.n\.\d+")
+    from wordnet_splits.wordnet.taxonomy.hierarchy_files import Content
 
 
-class Taxonomy:
+class Taxonomy(Vocabulary):
     """Noun synsets under hypernymy, immutable.
 
     Nodes are the integers 0..n-1 in the order of their wnids; methods take wnids, arrays are indexed by node.
@@ -41,16 +41,16 @@ class Taxonomy:
         ids: npt.NDArray[np.uint32] | tuple[str, ...],
         graph: Graph,
         lexicon: Lexicon,
-        texts: Mapping[str, bytes] | None = None,
+        glosses: Glosses | None = None,
         *,
         parts: PartGraph = NO_PARTS,
+        counts: npt.NDArray[np.int64] | None = None,
+        own_name: str = "",
         reference: str | None = None,
     ) -> None:
-        self.version = version
+        super().__init__(version, ids, lexicon, glosses, own_name)
         self.graph = graph
-        self._ids = ids  # offsets in data.noun, or the wnids themselves
-        self._words = lexicon
-        self._texts = texts
+        self.counts = counts
         self._parts = parts
         self._reference = reference  # pickled instead of the content
 
@@ -116,16 +116,99 @@ class Taxonomy:
     def from_texts(cls, texts: Mapping[str, bytes], where: str) -> Taxonomy:
         """Return the nouns of WNDB files: name -> content; ``where`` is their location in errors."""
         nouns = wndb.read(texts, where)
-        taxonomy = cls(nouns.version, nouns.offsets, nouns.graph, nouns.lexicon, texts, parts=nouns.parts)
+        glosses = wndb.Glosses(texts, nouns.offsets)
+        taxonomy = cls(nouns.version, nouns.offsets, nouns.graph, nouns.lexicon, glosses, parts=nouns.parts)
         return taxonomy._checked()
+
+    @classmethod
+    def from_files(
+        cls,
+        tree: str | Path,
+        nodes: str | Path | None = None,
+        *,
+        root: str | None = None,
+        name: str = "",
+        version: str = "",
+    ) -> Taxonomy:
+        """Return a custom hierarchy from ``tree.tsv`` and ``nodes.tsv``, in the form of `hierarchy_files`.
+
+        Parameters
+        ----------
+        tree : edges: columns child, parent and, if need be, kind.
+        nodes : columns node, names and, if need be, gloss and count; default: nodes are called by their ids.
+        root : id of the node to be made above several roots.
+        name, version : title; default: the name of the file ``tree``, and the first 12 digits of `digest`.
+
+        Raises
+        ------
+        TaxonomyError : a file is absent, too large or malformed, or the edges are not those of a directed
+            acyclic graph with a single root; the error names the line.
+        """
+        from wordnet_splits.wordnet.taxonomy import hierarchy_files
+
+        content = hierarchy_files.read(Path(tree), None if nodes is None else Path(nodes), root=root)
+        return cls._of(content, name or Path(tree).name, version)
+
+    @classmethod
+    def _of(cls, content: Content, own_name: str, version: str) -> Taxonomy:
+        taxonomy = cls(
+            version,
+            content.ids,
+            content.graph,
+            content.lexicon,
+            content.glosses,
+            parts=content.parts,
+            counts=content.counts,
+            own_name=own_name,
+        )
+        taxonomy.version = version or taxonomy.digest[:12]
+        return taxonomy
+
+    def tables(self) -> tuple[bytes, bytes]:
+        """Return the bytes of ``tree.tsv`` and ``nodes.tsv``: `from_files` reads an equal taxonomy from them.
+
+        Raises
+        ------
+        TaxonomyError : an id, name or gloss cannot stand in a table, or there are no edges.
+        """
+        from wordnet_splits.wordnet.taxonomy import hierarchy_files
+
+        glosses = None if self._glosses is None else tuple(map(self._glosses.__getitem__, range(len(self))))
+        content = hierarchy_files.Content(
+            self.wnids, self.graph, self._words, self._parts, glosses, self.counts
+        )
+        return hierarchy_files.tables(content)
+
+    def to_files(self, tree: str | Path, nodes: str | Path) -> None:
+        """Write ``tree.tsv`` and ``nodes.tsv``. Raises as `tables`, and OutputError."""
+        from wordnet_splits.base.files import write_bytes
+
+        for path, data in zip((tree, nodes), self.tables(), strict=True):
+            write_bytes(Path(path), data)
+
+    @cached_property
+    def digest(self) -> str:
+        """SHA-256 of `tables`, in hex."""
+        return hashlib.sha256(b"".join(self.tables())).hexdigest()
+
+    @property
+    def lacks(self) -> tuple[str, ...]:
+        """The kinds of facts, of parts, glosses and names, that no node has; a node's id is not a name."""
+        ids = "".join(f"{wnid}\n" for wnid in self.wnids)
+        has = {
+            "parts": len(self._parts.parts) > 0,
+            "glosses": self._glosses is not None,
+            "names": self._words.lemma_text != ids,
+        }
+        return tuple(kind for kind, present in has.items() if not present)
 
     def _checked(self) -> Taxonomy:
         if len(self) == 0:
             raise TaxonomyError("a taxonomy needs at least one synset", where=self.version)
         try:
             _ = self.graph.max_depths
-        except graph.Cycle as error:
-            raise TaxonomyError("hypernyms form a cycle", where=self.wnid(error.node)) from error
+        except graph.EdgeError as error:
+            raise TaxonomyError(error.what, where=self.wnid(error.child)) from error
         return self
 
     def tree(self, choices: Mapping[str, str] | None = None) -> Taxonomy:
@@ -143,71 +226,37 @@ class Taxonomy:
         """
         if choices is None and self._reference == "embedded":
             return _imagenet_tree()
+        if choices is None and not self.is_wordnet:
+            raise TaxonomyError("the imagenet-tree is a projection of WordNet", where=self.title)
         choices = graph.imagenet_choices() if choices is None else choices
         nodes = {self.index(child): self.index(parent) for child, parent in choices.items()}
         projection = graph.tree_of(self.graph, nodes, self.wnid)
-        return Taxonomy(self.version, self._ids, projection, self._words, self._texts, parts=self._parts)
-
-    @cached_property
-    def wnids(self) -> tuple[str, ...]:
-        """Every wnid, ascending: the wnid of node i at i."""
-        return self._ids if isinstance(self._ids, tuple) else wndb.wnids(self._ids)
-
-    @cached_property
-    def _node_of(self) -> dict[str, int]:
-        return dict(zip(self.wnids, range(len(self)), strict=True))
+        make, content = self._parameters(projection)
+        return make(*content)
 
     @property
     def root(self) -> str:
         """The wnid of the root; the smallest, where there are several."""
         return self.wnid(int(self.graph.roots[0]))
 
-    def __len__(self) -> int:
-        return len(self.graph)
-
-    def __contains__(self, wnid: object) -> bool:
-        return wnid in self._node_of
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self.wnids)
-
     def __repr__(self) -> str:
         kind = "" if self.graph.unresolved is None else ", tree"
-        return f"Taxonomy(version={self.version!r}, synsets={len(self)}{kind})"
+        own = f"name={self.own_name!r}, " if self.own_name else ""
+        nodes = "nodes" if self.own_name else "synsets"
+        return f"Taxonomy({own}version={self.version!r}, {nodes}={len(self)}{kind})"
 
     def _repr_html_(self) -> str:
-        return f"<p>WordNet {escape(self.version)}: {len(self):,} noun synsets, root {self.root}</p>"
+        nodes = "noun synsets" if self.is_wordnet else "nodes"
+        return f"<p>{escape(self.title)}: {len(self):,} {nodes}, root {escape(self.root)}</p>"
 
     def __reduce__(self) -> tuple[object, ...]:
         if self._reference is not None:
             return _REFERENCES[self._reference], ()
-        content = (self.version, self._ids, self.graph, self._words, self._texts)
-        return partial(Taxonomy, parts=self._parts), content
+        return self._parameters(self.graph)
 
-    def index(self, wnid: str) -> int:
-        """Return the node of ``wnid``."""
-        try:
-            return self._node_of[wnid]
-        except KeyError:
-            raise self._no_synset(wnid) from None
-
-    def indices(self, wnids: Iterable[str]) -> Ints:
-        """Return the nodes of ``wnids``: (len,) int32 in their order."""
-        return np.array([self.index(wnid) for wnid in wnids], np.int32)
-
-    def wnid(self, node: int) -> str:
-        """Return the wnid of ``node``."""
-        return self.wnids[node]
-
-    def _no_synset(self, wnid: str) -> TaxonomyError:
-        near: Sequence[str] = ()
-        if self._words.is_lemma(wnid.lower()):  # a word instead of a wnid
-            near = self.senses(wnid)[:3]
-        return TaxonomyError(
-            f"{wnid!r} is not a noun synset of WordNet {self.version}",
-            near=near,
-            hint="a wnid is n and the 8-digit offset in WordNet 3.0; other versions have other offsets",
-        )
+    def _parameters(self, graph: Graph) -> tuple[Callable[..., Taxonomy], tuple[object, ...]]:
+        make = partial(Taxonomy, parts=self._parts, counts=self.counts, own_name=self.own_name)
+        return make, (self.version, self._ids, graph, self._words, self._glosses)
 
     def parents(self, wnid: str) -> tuple[str, ...]:
         """Return the hypernyms and instance hypernyms of ``wnid``, ascending."""
@@ -281,89 +330,6 @@ class Taxonomy:
             raise TaxonomyError(f"{a} is not an ancestor of {x}")
         return tuple(self.wnids[node] for node in self.graph.chain_up(self.index(x), top, ancestors))
 
-    def lemmas(self, wnid: str) -> tuple[str, ...]:
-        """Return the words of ``wnid`` as the database spells them, underscores for spaces."""
-        return self._words.lemmas(self.index(wnid))
-
-    def gloss(self, wnid: str) -> str:
-        """Return definition and examples of ``wnid``; the first call unpacks the database's text (0.2 s)."""
-        text = self._gloss(wnid)
-        if text is None:
-            raise TaxonomyError("this taxonomy has no glosses", where=wnid)
-        return text
-
-    def _gloss(self, wnid: str) -> str | None:
-        node = self.index(wnid)
-        if self._texts is None or isinstance(self._ids, tuple):
-            return None
-        return wndb.gloss(self._texts["data.noun"], int(self._ids[node]))
-
-    def definition(self, wnid: str) -> str:
-        """Return the gloss of ``wnid`` without its examples, as NLTK; empty in a taxonomy without glosses."""
-        return wndb.split_gloss(self._gloss(wnid) or "")[0]
-
-    def first_definition(self, wnid: str) -> str:
-        """Return the first definition of ``wnid``, up to a semicolon outside parentheses."""
-        return wndb.first_definition(self.definition(wnid))
-
-    def examples(self, wnid: str) -> tuple[str, ...]:
-        """Return the quoted examples of ``wnid``'s gloss; none in a taxonomy without glosses."""
-        return wndb.split_gloss(self._gloss(wnid) or "")[1]
-
-    def name(self, wnid: str) -> str:
-        """Return NLTK's name of ``wnid``, its first lemma and the number of its sense: ``dog.n.01``."""
-        return self._words.name(self.index(wnid))
-
-    def from_name(self, name: str) -> str:
-        """Return the wnid of an NLTK name, with the first lemma or another one (``domestic_dog.n.01``)."""
-        lemma, _, rest = name.lower().rpartition(".n.")
-        nodes = self._words.nodes(lemma)
-        if rest.isascii() and rest.isdigit() and 0 < int(rest) <= len(nodes):
-            return self.wnids[nodes[int(rest) - 1]]
-        raise TaxonomyError(
-            f"{name!r} is not a noun synset of WordNet {self.version}",
-            near=[] if nodes else self._words.similar(lemma),
-            hint=f"{lemma!r} has {len(nodes)} senses" if nodes else "a name is LEMMA.n.NUMBER, as dog.n.01",
-        )
-
-    def find(self, text: str) -> str:
-        """Return the wnid for a wnid, a name (``dog.n.01``) or a noun, whose first sense is taken.
-
-        Raises
-        ------
-        TaxonomyError : the synset does not exist; the error offers synsets of similar nouns.
-        """
-        if text in self._node_of:
-            return text
-        if _NAME.fullmatch(text):
-            return self.from_name(text)
-        if _WNID.fullmatch(text):
-            raise self._no_synset(text)
-        if senses := self.senses(text.replace(" ", "_")):
-            return senses[0]
-        similar = self._words.similar(text.lower().replace(" ", "_"))
-        raise TaxonomyError(
-            f"{text!r} is not a noun of WordNet {self.version}",
-            near=[f"{lemma}.n.01" for lemma in similar],
-            hint="give a wnid, a synset such as dog.n.01, or a noun (see `wordnet-splits wordnet search`)",
-        )
-
-    def senses(self, word: str) -> tuple[str, ...]:
-        """Return the synsets of ``word`` and of its base forms, the most frequent first.
-
-        As NLTK's ``wordnet.synsets(word, "n")``: case is folded, spaces must be underscores.
-        """
-        forms = self._words.base_forms(word.lower())
-        return tuple(self.wnids[node] for form in forms for node in self._words.nodes(form))
-
-    def morphy(self, word: str) -> str | None:
-        """Return the first base form of ``word`` that is a lemma, as NLTK's ``morphy(word, "n")``."""
-        return next(iter(self._words.base_forms(word)), None)
-
-    def lemma_index(self) -> Mapping[str, tuple[str, ...]]:
-        """Return lower-case lemma (underscores for spaces) -> its synsets, the most frequent first."""
-        return LemmaIndex(self._words, self.wnids)
-
 
 @cache
 def _embedded() -> Taxonomy:
@@ -373,7 +339,7 @@ def _embedded() -> Taxonomy:
         nouns.offsets,
         nouns.graph,
         nouns.lexicon,
-        texts,
+        wndb.Glosses(texts, nouns.offsets),
         parts=nouns.parts,
         reference="embedded",
     )
@@ -390,7 +356,17 @@ _REFERENCES: dict[str, Callable[[], Taxonomy]] = {"embedded": _embedded, "imagen
 
 
 def load(spec: str | None = None) -> Taxonomy:
-    """Load a taxonomy: embedded (None), from NLTK's corpus (``nltk``), or from a directory."""
-    if spec is None:
-        return Taxonomy.embedded()
-    return Taxonomy.from_nltk() if spec == "nltk" else Taxonomy.from_wndb(spec)
+    """Load a taxonomy.
+
+    Parameters
+    ----------
+    spec : None for the embedded WordNet, ``nltk`` for NLTK's corpus, a folder of WNDB files, or the tree.tsv
+        of a custom hierarchy, which is read with the nodes.tsv in its folder, if there is one.
+    """
+    if spec is None or spec == "nltk":
+        return Taxonomy.embedded() if spec is None else Taxonomy.from_nltk()
+    path = Path(spec)
+    if path.suffix == ".tsv":
+        nodes = path.with_name("nodes.tsv")
+        return Taxonomy.from_files(path, nodes if nodes.exists() else None)
+    return Taxonomy.from_wndb(spec)

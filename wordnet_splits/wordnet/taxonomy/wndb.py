@@ -201,6 +201,18 @@ def gloss(text: bytes, offset: int) -> str:
     return text[start : text.index(b"\n", start)].decode("utf-8", "replace").partition("|")[2].strip()
 
 
+@dataclass(frozen=True)
+class Glosses:
+    """The glosses of the synsets at ``offsets`` of the ``data.noun`` in ``texts``."""
+
+    texts: Mapping[str, bytes]
+    offsets: npt.NDArray[np.uint32]
+
+    def __getitem__(self, node: int) -> str:
+        """Return definition and examples of ``node``."""
+        return gloss(self.texts["data.noun"], int(self.offsets[node]))
+
+
 def split_gloss(text: str) -> tuple[str, tuple[str, ...]]:
     """Return the definitions of a gloss, joined by semicolons as NLTK has them, and its quoted examples."""
     return QUOTED.sub("", text).strip("; "), tuple(QUOTED.findall(text))

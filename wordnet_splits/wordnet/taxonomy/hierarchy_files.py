@@ -1,0 +1,326 @@
+"""custom hierarchies: ``tree.tsv`` holds the edges, ``nodes.tsv`` the names and glosses of the nodes.
+
+``tree.tsv`` has the columns ``child``, ``parent`` and, if need be, ``kind``: ``is-a`` (the default),
+``instance``, or the child is a ``part``, ``member`` or ``substance`` of the parent. ``nodes.tsv`` has
+``node``, ``names`` and, if need be, ``gloss`` and ``count``. Names are separated by ``|``; a name that
+several nodes share has the number of its sense in each: ``dog#1|domestic dog``. A node without names is
+called by its id.
+
+The order of rows is without effect: nodes are sorted by id, and ties go to the smaller one.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from wordnet_splits.base.errors import TaxonomyError
+from wordnet_splits.base.names import counted, is_one_line, listed, printable
+from wordnet_splits.base.text_formats import numbered_lines
+from wordnet_splits.base.untrusted import MiB, read_text
+from wordnet_splits.wordnet.taxonomy import graph, lexicon, wndb
+from wordnet_splits.wordnet.taxonomy.graph import Graph, PartGraph
+from wordnet_splits.wordnet.taxonomy.lexicon import Lexicon
+
+TREE: Final = ("child", "parent", "kind")
+NODES: Final = ("node", "names", "gloss", "count")
+REQUIRED: Final = 2
+"""Number of columns, of either file, that must be there."""
+KINDS: Final = {"is-a": 0, "instance": 1, "member": 2, "part": 3, "substance": 4}
+"""Kinds of edges; from `FIRST_PART` on in the order of `graph.KINDS`."""
+FIRST_PART: Final = 2
+LARGEST: Final = 64 * MiB
+"""Largest size of a file in bytes (WordNet's nouns: 11 MB)."""
+MOST: Final = 255
+"""Largest numbers of parents and of names of a node, and of nodes that share a name."""
+LONGEST_NAME: Final = 256
+"""Longest name of a node, in letters (WordNet's have up to 71)."""
+
+_ID = re.compile(r"[^\s#|][^\s|]{0,199}")
+_ID_RULE = "an id has 1 to 200 printable characters, without blanks and |, and does not begin with #"
+_SENSE = re.compile(r"(.+)#([1-9]\d{0,2})")
+_UNFIT = re.compile(r"[|\t ]|\n\n|\A\n")
+_COUNT = re.compile(r"\d{1,12}")  # a sum over a million nodes is a 64-bit integer
+
+
+@dataclass(frozen=True, eq=False)
+class Content:
+    """The content of a taxonomy of n nodes.
+
+    ``ids`` ascending; ``glosses`` and ``counts`` (int64) of each node, None where there are none.
+    """
+
+    ids: tuple[str, ...]
+    graph: Graph
+    lexicon: Lexicon
+    parts: PartGraph
+    glosses: tuple[str, ...] | None
+    counts: npt.NDArray[np.int64] | None
+
+
+@dataclass(frozen=True)
+class Rows:
+    """The rows of a table by columns; ``lines`` has their numbers in the file ``where``."""
+
+    where: str
+    columns: Mapping[str, Sequence[str]]
+    lines: Sequence[int] | None = None
+
+    def error(self, row: int, problem: str, hint: str | None = None) -> TaxonomyError:
+        """Return the error for a row: at its line or, without lines, at its first cell."""
+        place = next(iter(self.columns.values()))[row] if self.lines is None else f"line {self.lines[row]}"
+        return TaxonomyError(problem, where=f"{self.where}, {place}", hint=hint)
+
+
+def read(tree: Path, nodes: Path | None = None, *, root: str | None = None) -> Content:
+    """Return the hierarchy of two files; the nodes' ids are their names where ``nodes`` is None.
+
+    Parameters
+    ----------
+    root : id of the node to be made above several roots.
+
+    Raises
+    ------
+    TaxonomyError : a file is absent, too large or malformed, or the edges are not those of a directed acyclic
+        graph with a single root; the error names the line.
+    """
+    return assemble(_read_rows(tree, TREE), None if nodes is None else _read_rows(nodes, NODES), root=root)
+
+
+def _read_rows(path: Path, headings: Sequence[str]) -> Rows:
+    text = read_text(path, largest=LARGEST, error=TaxonomyError)
+    lines = numbered_lines(text.replace("\r\n", "\n").split("\n"))
+    hint = f"the columns are {', '.join(headings)}, separated by tabs; the first {REQUIRED} suffice"
+    first, heading = lines[0] if lines else (1, "")
+    columns = heading.split("\t")
+    if len(columns) < REQUIRED or columns != list(headings[: len(columns)]):
+        raise TaxonomyError("must begin with its columns", where=f"{path}, line {first}", hint=hint)
+    if len(lines) == 1:
+        raise TaxonomyError("must hold at least one row", where=f"{path}, line {first}", hint=hint)
+    rows = []
+    for number, line in lines[1:]:
+        cells = line.split("\t")
+        if len(cells) != len(columns):
+            problem = f"must have {counted(len(columns), 'column')}, got {len(cells)}"
+            raise TaxonomyError(problem, where=f"{path}, line {number}", hint=hint)
+        if not (plain := line.replace("\t", "")).isprintable() and not is_one_line(plain):
+            problem = "holds a control character or an override of the text's direction"
+            raise TaxonomyError(problem, where=f"{path}, line {number}")
+        rows.append(cells)
+    return Rows(
+        str(path),
+        dict(zip(columns, zip(*rows, strict=True), strict=True)),
+        [number for number, _ in lines[1:]],
+    )
+
+
+def assemble(tree: Rows, nodes: Rows | None = None, *, root: str | None = None) -> Content:
+    """Return the hierarchy of rows with the columns `TREE` and `NODES`. Raises as `read`."""
+    child, parent = list(tree.columns["child"]), list(tree.columns["parent"])
+    kind = _kinds(tree)
+    known = {*child, *parent}
+    for row, ends in enumerate(zip(child, parent, strict=True)) if not all(map(_is_id, known)) else ():
+        for end in ends:
+            if not _is_id(end):
+                raise tree.error(row, f"{printable(end, 40)!r} is not an id of a node", hint=_ID_RULE)
+    tops = sorted(known.difference(c for c, k in zip(child, kind, strict=True) if k < FIRST_PART))
+    made = _new_root(tree, tops, known, root)
+    if made is not None:
+        child, parent, kind = child + tops, parent + [made] * len(tops), kind + [0] * len(tops)
+    ids = tuple(sorted({*known, made} if made is not None else known))
+    node_of = dict(zip(ids, range(len(ids)), strict=True))
+    edges, parts = _graphs(tree, ids, node_of, child, parent, kind)
+    if nodes is None:
+        return Content(ids, edges, _words(None, tree, ids, {}), parts, None, None)
+    row_of = _rows_of(nodes, tree, node_of, made)
+    glosses = _in_order(nodes.columns.get("gloss", ()), ids, row_of, "")
+    counts = _in_order(nodes.columns.get("count", ()), ids, row_of, "0")
+    for row, cell in enumerate(nodes.columns.get("count", ())):
+        if not (_COUNT.fullmatch(cell) and cell.isascii()):
+            raise nodes.error(row, f"a count must be a whole number from 0 on, got {printable(cell, 40)!r}")
+    return Content(
+        ids,
+        edges,
+        _words(nodes, tree, ids, row_of),
+        parts,
+        tuple(gloss.strip() for gloss in glosses) if any(map(str.strip, glosses)) else None,
+        np.array(counts, np.int64) if counts else None,
+    )
+
+
+def _is_id(text: str) -> bool:
+    return _ID.fullmatch(text) is not None and text.isprintable()
+
+
+def _kinds(tree: Rows) -> list[int]:
+    given = tree.columns.get("kind")
+    if given is None:
+        return [0] * len(tree.columns["child"])
+    for row, kind in enumerate(given) if not KINDS.keys() >= set(given) else ():
+        if kind not in KINDS:
+            raise tree.error(row, f"unknown kind {printable(kind, 40)!r}", hint=f"kinds: {', '.join(KINDS)}")
+    return [KINDS[kind] for kind in given]
+
+
+def _new_root(tree: Rows, tops: Sequence[str], known: set[str], root: str | None) -> str | None:
+    """Return the id of the root to be made, None if there is a single one or, in a cycle, none."""
+    if root is None and len(tops) > 1:
+        ends = zip(tree.columns["child"], tree.columns["parent"], strict=True)
+        row = next(row for row, pair in enumerate(ends) if tops[1] in pair)
+        problem = f"there must be one root, got {len(tops):,}: {listed(tops, 3)}"
+        raise tree.error(row, problem, hint='correct the edge, or name a root to be made: root = "NAME"')
+    if root is None or tops in ([], [root]):
+        return None
+    if len(tops) == 1:
+        raise TaxonomyError(f"{tops[0]} is the only root: omit the new one", where=tree.where)
+    if root in known or not _is_id(root):
+        problem = f"the root to be made must have a new id, got {printable(root, 40)!r}"
+        raise TaxonomyError(problem, where=tree.where, hint=_ID_RULE)
+    return root
+
+
+def _graphs(
+    tree: Rows,
+    ids: Sequence[str],
+    node_of: Mapping[str, int],
+    child: Sequence[str],
+    parent: Sequence[str],
+    kind: Sequence[int],
+) -> tuple[Graph, PartGraph]:
+    """Return both graphs of edges, checked."""
+    below = np.fromiter(map(node_of.__getitem__, child), np.int32, len(child))
+    above = np.fromiter(map(node_of.__getitem__, parent), np.int32, len(parent))
+    kinds = np.array(kind, np.uint8)
+    is_a = kinds < FIRST_PART
+    for row in np.flatnonzero(below == above)[:1]:
+        raise tree.error(row, f"{child[row]} is its own parent")
+    edge = (below.astype(np.int64) * len(ids) + above) * len(KINDS) + np.where(is_a, 0, kinds)
+    order = np.argsort(edge, kind="stable")
+    if len(repeated := order[1:][np.diff(edge[order]) == 0]):
+        row = int(repeated.min())
+        raise tree.error(row, f"a second edge from {child[row]} to {parent[row]}")
+    links = graph.from_arrays(len(ids), below[is_a], above[is_a], kinds[is_a] == KINDS["instance"])
+    for node in np.flatnonzero(np.diff(links.parent_indptr) > MOST)[:1]:
+        row = int(np.flatnonzero(is_a & (below == node))[MOST])
+        raise tree.error(row, f"{ids[node]} must have at most {MOST} parents")
+    try:
+        _ = links.max_depths
+    except graph.EdgeError as error:
+        row = int(np.flatnonzero(is_a & (below == error.child) & (above == error.parent))[0])
+        raise tree.error(row, f"{error.what} through {child[row]} and {parent[row]}") from None
+    part = ~is_a
+    ends = zip(below[part].tolist(), above[part].tolist(), (kinds[part] - FIRST_PART).tolist(), strict=True)
+    return links, PartGraph.from_edges(list(ends))
+
+
+def _rows_of(nodes: Rows, tree: Rows, node_of: Mapping[str, int], made: str | None) -> dict[str, int]:
+    """Return the row of each node; the root that is made may have none."""
+    row_of: dict[str, int] = {}
+    for row, node in enumerate(nodes.columns["node"]):
+        if node not in node_of:
+            raise nodes.error(row, f"{printable(node, 40)!r} is not a node of {tree.where}")
+        if row_of.setdefault(node, row) != row:
+            raise nodes.error(row, f"a second row of {node}")
+    if absent := node_of.keys() - row_of.keys() - {made}:
+        ends = zip(tree.columns["child"], tree.columns["parent"], strict=True)
+        row, node = next((row, end) for row, pair in enumerate(ends) for end in pair if end in absent)
+        raise tree.error(row, f"{node} has no row in {nodes.where}")
+    return row_of
+
+
+def _in_order(cells: Sequence[str], ids: Sequence[str], row_of: Mapping[str, int], default: str) -> list[str]:
+    """Return the cell of each node; nothing for a column that is not there."""
+    return [cells[row_of[node]] if node in row_of else default for node in ids] if cells else []
+
+
+def _words(nodes: Rows | None, tree: Rows, ids: Sequence[str], row_of: Mapping[str, int]) -> Lexicon:
+    """Return the names of each node and the order of senses, with WordNet's irregular plurals."""
+    cells = _in_order(nodes.columns["names"], ids, row_of, "") if nodes else [""] * len(ids)
+    lemmas: list[list[str]] = []
+    numbers: dict[str, dict[int, int]] = {}
+    for node, (name, cell) in enumerate(zip(ids, cells, strict=True)):
+        names = _names(cell) if cell.strip() else [(name, 0)]
+        words = [word for word, _ in names]
+        if nodes and not (all(words) and len(set(words)) == len(words) <= MOST):
+            problem = f"must have 1 to {MOST} different names between |, got {printable(cell, 40)!r}"
+            raise nodes.error(row_of[name], problem)
+        if nodes and len(cell) > LONGEST_NAME and max(map(len, words)) > LONGEST_NAME:
+            raise nodes.error(row_of[name], f"a name must have at most {LONGEST_NAME} letters")
+        for word, number in names:
+            if numbers.setdefault(word.lower(), {}).setdefault(node, number) != number and nodes:
+                raise nodes.error(row_of[name], f"{word!r} has two sense numbers in one node")
+        lemmas.append(words)
+    senses = {word: list(shared) for word, shared in numbers.items()}
+    for word, shared in numbers.items():
+        if len(shared) > MOST:
+            where = (nodes or tree).where
+            raise TaxonomyError(f"{word!r} must be a name of at most {MOST} nodes", where=where)
+        if nodes and (len(shared) > 1 or max(shared.values()) > 1):
+            rows = {node: row_of.get(ids[node], 0) for node in shared}
+            senses[word] = _in_sense_order(word, shared, nodes, rows)
+    exceptions = wndb.ShippedTexts()["noun.exc"].decode("utf-8", "replace")
+    return lexicon.from_index(lemmas, senses, exceptions)
+
+
+def _names(cell: str) -> list[tuple[str, int]]:
+    """Return the names in a cell, underscores for spaces, and their sense numbers, 0 for none."""
+    names = []
+    for text in cell.split("|"):
+        match = _SENSE.fullmatch(text.strip()) if "#" in text else None
+        word, number = (match[1].rstrip(), int(match[2])) if match else (text.strip(), 0)
+        names.append((word.replace(" ", "_"), number))
+    return names
+
+
+def _in_sense_order(word: str, numbers: Mapping[int, int], nodes: Rows, rows: Mapping[int, int]) -> list[int]:
+    """Return the nodes that share a name by the number of its sense in each: 1, 2 and so on, each once."""
+    ordered = sorted(numbers, key=lambda node: (numbers[node], rows[node]))
+    for expected, node in enumerate(ordered, 1):
+        if numbers[node] != expected:
+            problem = f"{word!r} is a name of {counted(len(numbers), 'node')}: "
+            problem += f"its sense number must be {expected} here, got {numbers[node] or 'none'}"
+            raise nodes.error(rows[node], problem, hint=f"number its senses from 1: {word}#1, {word}#2")
+    return ordered
+
+
+def tables(content: Content) -> tuple[bytes, bytes]:
+    """Return the canonical bytes of ``tree.tsv`` and ``nodes.tsv``, which `read` makes the same content of.
+
+    Raises
+    ------
+    TaxonomyError : an id, name or gloss cannot stand in a cell, or there are no edges.
+    """
+    ids, links, parts = content.ids, content.graph, content.parts
+    words = content.lexicon.lemma_text
+    if not len(links.parent_indices) or not all(map(_is_id, ids)) or _UNFIT.search(words):
+        raise TaxonomyError("the hierarchy has no edges, or ids or names that no table holds", hint=_ID_RULE)
+    child = np.concatenate([np.repeat(np.arange(len(ids)), np.diff(links.parent_indptr)), parts.parts])
+    parent = np.concatenate([links.parent_indices, parts.wholes])
+    kind = np.concatenate([links.instance, parts.kinds + FIRST_PART])
+    order = np.lexsort((kind, parent, child))
+    names = tuple(KINDS)
+    edges = zip(child[order].tolist(), parent[order].tolist(), kind[order].tolist(), strict=True)
+    tree = ["\t".join(TREE), *(f"{ids[c]}\t{ids[p]}\t{names[k]}" for c, p, k in edges)]
+    glosses = content.glosses or ("",) * len(ids)
+    cells = [
+        f"{name}\t{'|'.join(map(_spaced, content.lexicon.numbered_names(node)))}\t{gloss}"
+        for node, (name, gloss) in enumerate(zip(ids, glosses, strict=True))
+    ]
+    headings = NODES if content.counts is not None else NODES[:3]
+    if content.counts is not None:
+        cells = [f"{cell}\t{count}" for cell, count in zip(cells, content.counts.tolist(), strict=True)]
+    return _text(tree), _text(["\t".join(headings), *cells])
+
+
+def _spaced(name: str) -> str:
+    return name.replace("_", " ") if name.strip("_") == name else name
+
+
+def _text(lines: Sequence[str]) -> bytes:
+    return "".join(f"{line}\n" for line in lines).encode()
