@@ -280,8 +280,7 @@ def _receive(
 
     where = repository.where(f"{name}/manifest.json", commit=commit)
     data = check_data(read_json(fetch("manifest.json"), error=ManifestError), where)
-    carried = carried_files(data.fingerprints.sources, data.fingerprints.pair_tables)
-    largest = {file.path: file.largest for file in carried}
+    largest = {file.path: file.largest for file in carried_files(data.fingerprints)}
     received = {path: fetch(path, largest.get(path, LARGEST_TABLE)) for path in manifest_files(data)}
     if f"{name}/{CHANGELOG}" in files:
         received[CHANGELOG] = fetch(CHANGELOG, LARGEST_TEXT)

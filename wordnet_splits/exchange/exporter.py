@@ -40,6 +40,7 @@ from wordnet_splits.benchmark.images.raw_images import (
 )
 from wordnet_splits.benchmark.manifest import Manifest, Part
 from wordnet_splits.benchmark.manifest.carried import write_carried
+from wordnet_splits.benchmark.manifest.metadata import Carried
 from wordnet_splits.benchmark.resolve import load_manifest
 from wordnet_splits.datasets.sources import Source, source_class
 from wordnet_splits.datasets.sources.roots import Roots
@@ -321,8 +322,10 @@ def export_benchmark(
         with replacing_folder(out) as folder:
             exchange_format.write(task, folder)
             exported = set(manifest.classes["source"].to_pylist())
-            carried = [row for row in manifest.data.fingerprints.sources if row.name in exported]
-            write_carried(manifest.declarations, carried, folder)
+            prints = manifest.data.fingerprints
+            rows = [row for row in prints.sources if row.name in exported]
+            carried = Carried(sources=rows, hierarchy=prints.hierarchy if rows else None)
+            write_carried(carried, folder, manifest.declarations, hierarchy=manifest.own_hierarchy)
     awaiting = awaiting_parts(manifest, groups, splits)
     return Exported(manifest.name, format, out, task.images, task.problems, awaiting)
 

@@ -24,7 +24,8 @@ from wordnet_splits.benchmark.construct.classes import number_classes
 from wordnet_splits.benchmark.images.raw_images import RAW_VIEW
 from wordnet_splits.benchmark.manifest import Manifest
 from wordnet_splits.benchmark.manifest.carried import FOLDER as SOURCES
-from wordnet_splits.benchmark.manifest.carried import source_rows, write_carried
+from wordnet_splits.benchmark.manifest.carried import hierarchy_row, source_rows, write_carried
+from wordnet_splits.benchmark.manifest.metadata import Carried
 from wordnet_splits.benchmark.manifest.tables import CUT_ORDER, ROLES
 from wordnet_splits.benchmark.recipe import Recipe, load_recipe
 from wordnet_splits.datasets.catalog import catalog_names, load_catalog
@@ -220,11 +221,14 @@ def benchmark_from_lists(
         name, out / name, None, lists=_write_lists(groups, path, out, name), unmatched=left_out
     )
     carried = out / FOLDER / name
-    write_carried(own, source_rows(own), carried)
+    hierarchy = next((d.hierarchy for d in own.values() if d.hierarchy), None)  # one: `load_recipe` checks
+    rows = Carried(sources=source_rows(own), hierarchy=hierarchy_row(hierarchy))
+    write_carried(rows, carried, own, hierarchy=hierarchy)
     if not any(group.role == "id" for group in groups):
         return imported
     catalogs = f"{FOLDER}/{name}/{SOURCES}"
-    tables = [f"\n[[source]]\n{own[n].as_toml(f'{catalogs}/{n}.tsv')}" for n in sorted(own)]
+    own = {n: own[n].over(hierarchy and hierarchy.carried(catalogs)) for n in sorted(own)}
+    tables = [f"\n[[source]]\n{own[n].as_toml(f'{catalogs}/{n}.tsv')}" for n in own]
     write_text(recipe, _recipe_text(name, groups, like) + "".join(tables))
     build = build_benchmark(
         load_recipe(recipe),

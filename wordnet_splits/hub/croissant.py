@@ -89,7 +89,7 @@ def croissant_of(
     paths = {"classes": "classes.parquet"}
     paths |= {f"{split}-{group}": f"images/{split}/{group}.parquet" for split, group in manifest.parts}
     prints = manifest.data.fingerprints
-    carried = [file.path for file in carried_files(prints.sources, prints.pair_tables)]
+    carried = [file.path for file in carried_files(prints)]
     schemas = {name: CLASS_SCHEMA if name == "classes" else IMAGE_SCHEMA for name in paths}
     about = about_of(manifest)
     licence = settings.get("license", about.licence)

@@ -102,7 +102,7 @@ class Alternative:
 
 def original(recipe: Recipe, wordnet: Taxonomy) -> Alternative:
     """Return the taxonomy that a recipe itself uses."""
-    return Alternative(wordnet, recipe.hierarchy, datasets=recipe.datasets)
+    return Alternative(wordnet, recipe.edges, datasets=recipe.datasets)
 
 
 def other_hierarchy(recipe: Recipe, wordnet: Taxonomy) -> Alternative:
@@ -110,7 +110,7 @@ def other_hierarchy(recipe: Recipe, wordnet: Taxonomy) -> Alternative:
 
     Instances are not in the tree: synsets without a path to its root are removed from catalogs.
     """
-    if recipe.hierarchy != "wordnet":
+    if recipe.edges != "wordnet":
         return Alternative(wordnet, datasets=recipe.datasets)
     tree = wordnet.tree()
     in_tree = tree.descendants(tree.root)

@@ -6,7 +6,6 @@ import platform
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from importlib.metadata import version
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -32,8 +31,9 @@ from wordnet_splits.benchmark.construct.leak_kinds import (
     set_severities,
 )
 from wordnet_splits.benchmark.construct.selection import Selection
+from wordnet_splits.benchmark.hierarchies import taxonomy_row
 from wordnet_splits.benchmark.manifest import Manifest, Part
-from wordnet_splits.benchmark.manifest.carried import pair_table_rows, source_rows
+from wordnet_splits.benchmark.manifest.carried import hierarchy_row, pair_table_rows, source_rows
 from wordnet_splits.benchmark.manifest.metadata import SCHEMA, check_data
 from wordnet_splits.benchmark.manifest.nearness import NEARNESS, inversions, nearness_clauses
 from wordnet_splits.benchmark.manifest.tables import (
@@ -48,7 +48,7 @@ from wordnet_splits.benchmark.manifest.tables import (
 from wordnet_splits.benchmark.recipe import Group, Recipe
 from wordnet_splits.benchmark.rules import Key, Verdict, sentence
 from wordnet_splits.datasets.catalog import CatalogClass, load_catalog
-from wordnet_splits.datasets.catalog.declarations import Declaration, Sources
+from wordnet_splits.datasets.catalog.declarations import Sources
 from wordnet_splits.wordnet.similarity import pairs as similarity
 from wordnet_splits.wordnet.taxonomy import Taxonomy
 
@@ -97,6 +97,12 @@ def assemble(
     pair_tables = {n: recipe.table_path(n, recipe.name) for n in recipe.table_names}
     declared, groups = recipe.as_data(), group_rows(recipe, membership, selections, _inverted(classes))
     evaluation = evaluation_fingerprint(declared, groups)
+    hierarchy = recipe.own_hierarchy
+    carried = {
+        "sources": [row.model_dump() for row in source_rows(declarations)],
+        "pair_tables": [row.model_dump() for row in pair_table_rows(pair_tables)],
+        "hierarchy": hierarchy_row(hierarchy),
+    }
     data = {
         "schema": SCHEMA,
         "name": name,
@@ -104,9 +110,9 @@ def assemble(
         "recipe": declared,
         "about": recipe.about,
         "seed": seed,
-        "taxonomy": {"name": "WordNet", "version": taxonomy.version, "hierarchy": recipe.hierarchy},
+        "taxonomy": taxonomy_row(recipe, taxonomy),
         "groups": groups,
-        **_fingerprints(classes, tables, declarations, pair_tables, evaluation, whole=not awaiting),
+        **_fingerprints(classes, tables, carried, evaluation, whole=not awaiting),
         "leaks": [leak.as_dict() for leak in leaks],
         "complete": not missing and not awaiting,
         "missing": [p.as_dict() for p in missing],
@@ -119,7 +125,8 @@ def assemble(
     }
     parts: dict[Part, Callable[[], pa.Table]] = {part: partial(table.slice) for part, table in tables.items()}
     checked = check_data(data, recipe.name)
-    return Manifest(checked, classes, parts, declarations=declarations, pair_tables=pair_tables), leaks
+    manifest = Manifest(checked, classes, parts, None, declarations, pair_tables, hierarchy)
+    return manifest, leaks
 
 
 def _inverted(classes: pa.Table) -> dict[str, str]:
@@ -134,8 +141,7 @@ def _inverted(classes: pa.Table) -> dict[str, str]:
 def _fingerprints(
     classes: pa.Table,
     tables: Mapping[Part, pa.Table],
-    declarations: Mapping[str, Declaration],
-    pair_tables: Mapping[str, Path],
+    carried: Mapping[str, Any],
     evaluation: str,
     *,
     whole: bool,
@@ -153,8 +159,7 @@ def _fingerprints(
         "images": rows,
         "images_in_all": in_all,
         "pixels_in_all": of_all.pixels if whole else None,
-        "sources": [row.model_dump() for row in source_rows(declarations)],
-        "pair_tables": [row.model_dump() for row in pair_table_rows(pair_tables)],
+        **carried,
     }
     return {"fingerprint": in_all, "fingerprints": prints}
 

@@ -16,6 +16,7 @@ from itertools import combinations
 
 from wordnet_splits.base.errors import RecipeError, SplitsError
 from wordnet_splits.benchmark.construct.leak_kinds import Leak, trains
+from wordnet_splits.benchmark.hierarchies import require_placed
 from wordnet_splits.benchmark.recipe import Group, Recipe
 from wordnet_splits.benchmark.rules import Context, Key, Verdict, decide
 from wordnet_splits.benchmark.rules.phrases import explain_refusals
@@ -79,7 +80,7 @@ def decide_membership(recipe: Recipe, seed: int, taxonomy: Taxonomy) -> Membersh
     find_catalog = partial(load_catalog, sources=recipe.datasets)
     context = Context(
         taxonomy=taxonomy,
-        hierarchy=recipe.hierarchy,
+        hierarchy=recipe.edges,
         roles={g.name: g.role for g in recipe.group},
         draw=recipe.draw,
         seed=seed,
@@ -208,6 +209,7 @@ def class_sets(membership: Membership) -> list[ClassSet]:
 def assign_classes(recipe: Recipe, seed: int, taxonomy: Taxonomy) -> tuple[Membership, list[Leak]]:
     """Assign the classes of a recipe's sources to its groups; return them with their leaks."""
     membership = decide_membership(recipe, seed, taxonomy)
+    require_placed(recipe, membership.groups)
     leaks = class_leaks(membership, taxonomy)
     if recipe.drop_leaks:
         drop_leaking(membership, leaks, taxonomy)

@@ -23,12 +23,13 @@ from wordnet_splits.benchmark.construct.classes import Membership, assign_classe
 from wordnet_splits.benchmark.construct.digesting import read_pixels, unexpected_names, unreadable_by_position
 from wordnet_splits.benchmark.construct.leak_kinds import Leak
 from wordnet_splits.benchmark.construct.selection import Selection, select_images
+from wordnet_splits.benchmark.hierarchies import taxonomy_of
 from wordnet_splits.benchmark.manifest import GroupRow, Manifest, Part, read_manifest, write_manifest
 from wordnet_splits.benchmark.recipe import Recipe, declared_by, load_recipe
 from wordnet_splits.datasets.catalog.declarations import Sources
 from wordnet_splits.datasets.sources import Source, open_source
 from wordnet_splits.datasets.sources.roots import Roots, declare_roots
-from wordnet_splits.wordnet.taxonomy import Taxonomy, load
+from wordnet_splits.wordnet.taxonomy import Taxonomy
 
 Benchmark = TypeVar("Benchmark", Manifest, Recipe)
 Result = TypeVar("Result")
@@ -150,7 +151,7 @@ def build_recipe(
     MissingImageError : images are absent, damaged or altered under a root, without ``allow_missing``.
     """
     resampled, seed = seed is not None, recipe.seed if seed is None else seed
-    taxonomy = taxonomy or load()
+    taxonomy = taxonomy_of(recipe, taxonomy)
     sources = {n: open_source(n, r, recipe.datasets) for n, r in sorted(roots.items()) if n in recipe.sources}
     membership, class_leaks = assign_classes(recipe, seed, taxonomy)
     select = partial(select_images, recipe, seed, membership.groups, local=local, progress=progress)

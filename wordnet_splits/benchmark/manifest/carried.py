@@ -2,7 +2,8 @@
 
 ``sources/<name>.toml`` is the declaration, ``sources/<name>.tsv`` the catalog, and
 ``sources/<name>.inventory.parquet`` the inventory, if any. ``pairs/1.tsv`` is the first of the tables of
-pairs of images that the recipe names. ``manifest.json`` has the SHA-256 of each file.
+pairs of images that the recipe names. ``sources/hierarchy.tsv`` and ``sources/nodes.tsv`` are the hierarchy
+in place of WordNet, if any. ``manifest.json`` has the SHA-256 of each file.
 """
 
 from __future__ import annotations
@@ -24,9 +25,16 @@ from wordnet_splits.base.names import printable
 from wordnet_splits.base.parquet import LARGEST_TABLE
 from wordnet_splits.base.text_formats import LARGEST_CSV, LARGEST_TOML, parse_toml
 from wordnet_splits.base.untrusted import LARGEST_TEXT, path_below, read_text, sha256_of
-from wordnet_splits.benchmark.manifest.metadata import PairTableRow, SourceRow
+from wordnet_splits.benchmark.manifest.metadata import (
+    Carried,
+    HierarchyRow,
+    ManifestData,
+    PairTableRow,
+    SourceRow,
+)
 from wordnet_splits.datasets.catalog import inventory as inventories
 from wordnet_splits.datasets.catalog.declarations import INVENTORY, Declaration, parse_declaration
+from wordnet_splits.datasets.catalog.own_hierarchy import LARGEST_HIERARCHY, NODES, TREE, OwnHierarchy
 from wordnet_splits.datasets.catalog.table import load_declared_catalog
 from wordnet_splits.datasets.sources.by_name import is_installed
 
@@ -43,17 +51,20 @@ class CarriedFile:
     largest: int
 
 
-def carried_files(rows: Sequence[SourceRow], tables: Sequence[PairTableRow]) -> list[CarriedFile]:
-    """Return the files of the datasets and the tables of pairs that a manifest carries."""
+def carried_files(prints: Carried) -> list[CarriedFile]:
+    """Return the files of the datasets, the tables of pairs and the hierarchy that a manifest carries."""
     carried = []
-    for row in rows:
+    for row in prints.sources:
         stem = f"{FOLDER}/{row.name}"
         carried.append(CarriedFile(f"{stem}.toml", row.declaration, LARGEST_TOML))
         carried.append(CarriedFile(f"{stem}.tsv", row.catalog, LARGEST_TEXT))
         if row.inventory is not None:
             carried.append(CarriedFile(stem + INVENTORY, row.inventory, LARGEST_TABLE))
-    for number, table in enumerate(tables, 1):
+    for number, table in enumerate(prints.pair_tables, 1):
         carried.append(CarriedFile(f"{PAIRS}/{number}.tsv", table.sha256, LARGEST_CSV))
+    if (hierarchy := prints.hierarchy) is not None:
+        files = (TREE, hierarchy.tree), (NODES, hierarchy.nodes)
+        carried += [CarriedFile(f"{FOLDER}/{name}", digest, LARGEST_HIERARCHY) for name, digest in files]
     return carried
 
 
@@ -86,6 +97,20 @@ def source_rows(declarations: Mapping[str, Declaration]) -> list[SourceRow]:
             )
         )
     return rows
+
+
+def hierarchy_row(hierarchy: OwnHierarchy | None) -> HierarchyRow | None:
+    """Return the row of ``manifest.json`` for the hierarchy that a new manifest carries."""
+    return None if hierarchy is None else HierarchyRow(**hierarchy.digests()._asdict())
+
+
+def carried_hierarchy(folder: Path, data: ManifestData) -> OwnHierarchy | None:
+    """Return the hierarchy that a manifest carries; `altered_files` compares its files."""
+    if data.fingerprints.hierarchy is None:
+        return None
+    row = data.taxonomy
+    hierarchy = OwnHierarchy(file=TREE, nodes=NODES, name=row.name, version=row.version)
+    return hierarchy.located((folder / FOLDER / TREE).absolute())
 
 
 def carried_names(folder: Path) -> list[str]:
@@ -123,9 +148,9 @@ def read_carried(folder: Path, names: Iterable[str]) -> dict[str, Declaration]:
     return declarations
 
 
-def altered_files(folder: Path, rows: Sequence[SourceRow], tables: Sequence[PairTableRow]) -> Iterator[str]:
+def altered_files(folder: Path, prints: Carried) -> Iterator[str]:
     """Yield a sentence for each carried file that differs from its hash in ``manifest.json``."""
-    for file in carried_files(rows, tables):
+    for file in carried_files(prints):
         try:
             digest = sha256_of(_inside(folder, file.path), largest=file.largest, error=ManifestError)
         except ManifestError as error:
@@ -133,18 +158,14 @@ def altered_files(folder: Path, rows: Sequence[SourceRow], tables: Sequence[Pair
             continue
         if digest != file.sha256:
             yield f"{file.path}: the file gives {digest}, manifest.json says {file.sha256}"
-    for row in rows:
+    for row in prints.sources:
         inventory = f"{FOLDER}/{row.name}{INVENTORY}"
         if row.inventory is None and (folder / inventory).exists():
             yield f"{inventory} is not in manifest.json"
 
 
 def carried_problems(
-    folder: Path,
-    rows: Sequence[SourceRow],
-    tables: Sequence[PairTableRow],
-    declarations: Mapping[str, Declaration],
-    classes: pa.Table,
+    folder: Path, prints: Carried, declarations: Mapping[str, Declaration], classes: pa.Table
 ) -> list[str]:
     """Return the problems of carried files: altered files, otherwise contradictions in the datasets.
 
@@ -156,7 +177,7 @@ def carried_problems(
     listed: dict[str, set[str]] = {}
     for source, class_id in zip(*(classes[name].to_pylist() for name in ("source", "class_id")), strict=True):
         listed.setdefault(source, set()).add(class_id)
-    problems = list(altered_files(folder, rows, tables))
+    problems = list(altered_files(folder, prints))
     if not problems:
         for name, declared in declarations.items():
             problems += _contradictions(declared, listed.get(name, set()))
@@ -184,34 +205,36 @@ def _contradictions(declared: Declaration, listed: set[str]) -> Iterator[str]:
 
 
 def write_carried(
-    declarations: Mapping[str, Declaration],
-    rows: Sequence[SourceRow],
+    prints: Carried,
     folder: Path,
+    declarations: Mapping[str, Declaration],
     pair_tables: Mapping[str, Path] = MappingProxyType({}),
-    table_rows: Sequence[PairTableRow] = (),
+    hierarchy: OwnHierarchy | None = None,
 ) -> None:
-    """Write the datasets and the tables of pairs that a manifest carries into its folder.
+    """Write the datasets, the tables of pairs and the hierarchy that a manifest carries into its folder.
 
     Parameters
     ----------
-    declarations, rows : the datasets by name, and their rows in ``manifest.json``.
-    pair_tables, table_rows : the paths of the tables by name, and their rows in ``manifest.json``.
+    prints : their rows in ``manifest.json``.
+    declarations, pair_tables : the datasets, and the paths of the tables, by name.
     """
-    for row in rows:
+    for row in prints.sources:
         declared, stem = declarations[row.name], folder / FOLDER / row.name
         write_text(stem.with_name(f"{row.name}.toml"), _text(declared))
         shutil.copyfile(declared.catalog_file, stem.with_name(f"{row.name}.tsv"))
         if row.inventory is not None:
             shutil.copyfile(declared.inventory_file, stem.with_name(row.name + INVENTORY))
-    for name, path in carried_tables(folder, table_rows).items():
+    for name, path in carried_tables(folder, prints.pair_tables).items():
         path.parent.mkdir(exist_ok=True)
         shutil.copyfile(pair_tables[name], path)
-    for problem in altered_files(folder, rows, table_rows):
+    if hierarchy is not None and prints.hierarchy is not None:
+        hierarchy.write(folder / FOLDER)
+    for problem in altered_files(folder, prints):
         raise ManifestError(f"{problem}: it has changed meanwhile", where=str(folder), hint="try again")
 
 
 def _text(declared: Declaration) -> str:
-    return declared.as_toml(f"{declared.name}.tsv")
+    return declared.over(declared.hierarchy and declared.hierarchy.carried()).as_toml(f"{declared.name}.tsv")
 
 
 def _inside(folder: Path, path: str) -> Path:

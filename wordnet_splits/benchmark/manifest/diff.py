@@ -12,6 +12,7 @@ import pyarrow as pa
 from wordnet_splits.base.names import counted
 from wordnet_splits.base.tabular import Tabular
 from wordnet_splits.benchmark.manifest.metadata import ManifestData
+from wordnet_splits.benchmark.manifest.node_changes import NodeChanges, node_changes
 from wordnet_splits.benchmark.manifest.parts import Manifest
 from wordnet_splits.benchmark.manifest.tables import CLASS_IDENTITY, IMAGE_IDENTITY
 
@@ -153,6 +154,9 @@ def _frozen(data: ManifestData) -> Iterator[tuple[str, str | None]]:
         yield f"the declaration of {source.name}", source.declaration
         yield f"the catalog of {source.name}", source.catalog
         yield f"the inventory of {source.name}", source.inventory
+    if stored.hierarchy is not None:
+        yield "the edges of its hierarchy", stored.hierarchy.tree
+        yield "the names of its hierarchy's nodes", stored.hierarchy.nodes
     for table in stored.pair_tables:
         yield f"the table {table.name}", table.sha256
 
@@ -234,10 +238,26 @@ def find_renames(classes: RowChanges, moves: ImageMoves) -> list[Rename]:
 
 @dataclass(frozen=True)
 class DescribedDiff(ManifestDiff):
-    """Differences between two manifests, with the renamed classes, and a sentence for each change."""
+    """Differences between two manifests and their hierarchies, with a sentence for each change.
+
+    Attributes
+    ----------
+    hierarchy : the differences between their hierarchies; None if WordNet decides both.
+    """
 
     renames: Sequence[Rename] = ()
     words: Sequence[str] = ()
+    hierarchy: NodeChanges | None = None
+
+    @property
+    def same(self) -> bool:
+        """Whether the manifests agree, in their own hierarchies also."""
+        return super().same and (self.hierarchy is None or self.hierarchy.same)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the difference as ``diff --json`` prints it; ``hierarchy`` only where there is one."""
+        data = super().as_dict()
+        return data if self.hierarchy is not None else {k: v for k, v in data.items() if k != "hierarchy"}
 
 
 def describe_diff(a: Manifest, b: Manifest) -> DescribedDiff:
@@ -246,12 +266,14 @@ def describe_diff(a: Manifest, b: Manifest) -> DescribedDiff:
     classes, moves = difference.classes, image_moves(difference.images)
     renames = find_renames(classes, moves)
     new_names = {(r.source, r.before): r.after for r in renames}
+    hierarchy = node_changes(a, b)
     words = [
+        *(hierarchy.sentences() if hierarchy else ()),
         *(rename.sentence for rename in renames),
         *_class_sentences(classes, moves, renames),
         *_image_sentences(classes, moves, new_names),
     ]
-    return DescribedDiff(classes, difference.images, renames, words)
+    return DescribedDiff(classes, difference.images, renames, words, hierarchy)
 
 
 def _key(row: Row) -> ClassKey:

@@ -18,7 +18,12 @@ from wordnet_splits.base.errors import ManifestError
 from wordnet_splits.base.files import FileId, file_id
 from wordnet_splits.base.parquet import read_table, schema_of
 from wordnet_splits.base.text_formats import read_json
-from wordnet_splits.benchmark.manifest.carried import carried_problems, carried_tables, read_carried
+from wordnet_splits.benchmark.manifest.carried import (
+    carried_hierarchy,
+    carried_problems,
+    carried_tables,
+    read_carried,
+)
 from wordnet_splits.benchmark.manifest.metadata import GroupRow, ManifestData, PartRow, check_data
 from wordnet_splits.benchmark.manifest.parts import Manifest, Part, part_path, write_manifest
 from wordnet_splits.benchmark.manifest.tables import (
@@ -82,7 +87,8 @@ def _read(folder: Path) -> Manifest:
     carried, pair_tables = data.fingerprints.sources, data.fingerprints.pair_tables
     declarations = read_carried(folder, [row.name for row in carried]) if carried else {}
     tables = carried_tables(folder, pair_tables) if pair_tables else {}
-    return Manifest(data, classes, images, folder, declarations, tables, identity)
+    hierarchy = carried_hierarchy(folder, data)
+    return Manifest(data, classes, images, folder, declarations, tables, hierarchy, identity)
 
 
 def _read_and_check(folder: Path, check: Check) -> Manifest:
@@ -147,8 +153,8 @@ def while_steady(
 def altered(manifest: Manifest) -> list[str]:
     """Return a sentence for each fingerprint or count that the tables and files contradict."""
     stored = manifest.data.fingerprints
-    has_files = manifest.folder is not None and bool(stored.sources or stored.pair_tables)
-    carried = altered_sources(manifest) if has_files else []
+    has_files = bool(stored.sources or stored.pair_tables or stored.hierarchy)
+    carried = altered_sources(manifest) if has_files and manifest.folder is not None else []
     parts, whole = _prints(manifest)
     compared: list[tuple[str, object, object]] = [
         ("classes", stored.classes, classes_fingerprint(manifest.classes)),
@@ -183,9 +189,7 @@ def _evaluation(data: ManifestData) -> str:
 def altered_sources(manifest: Manifest) -> list[str]:
     """Return a sentence for each problem of the files that a manifest carries."""
     folder, prints = manifest.folder or Path(), manifest.data.fingerprints
-    return carried_problems(
-        folder, prints.sources, prints.pair_tables, manifest.declarations, manifest.classes
-    )
+    return carried_problems(folder, prints, manifest.declarations, manifest.classes)
 
 
 _prints_of_file: dict[FileId, ImagePrints] = {}

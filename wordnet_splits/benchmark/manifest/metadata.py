@@ -52,7 +52,22 @@ class PairTableRow(StrictModel):
     sha256: Sha256
 
 
-class Fingerprints(StrictModel):
+class HierarchyRow(StrictModel):
+    """A hierarchy in place of WordNet that the manifest carries: SHA-256 of its files."""
+
+    tree: Sha256
+    nodes: Sha256
+
+
+class Carried(StrictModel):
+    """SHA-256 of the files that a manifest or an export carries."""
+
+    sources: list[SourceRow] = Field(default_factory=list)
+    pair_tables: list[PairTableRow] = Field(default_factory=list)
+    hierarchy: HierarchyRow | None = None
+
+
+class Fingerprints(Carried):
     """SHA-256 of the tables and carried files; the totals are None if the images of a group are
     unknown.
 
@@ -65,8 +80,6 @@ class Fingerprints(StrictModel):
     images: list[PartRow]
     images_in_all: Sha256 | None
     pixels_in_all: Sha256 | None
-    sources: list[SourceRow] = Field(default_factory=list)
-    pair_tables: list[PairTableRow] = Field(default_factory=list)
 
 
 class GroupRow(StrictModel):
@@ -154,8 +167,12 @@ class Declared(StrictModel):
         return self.model_dump(exclude_unset=True)
 
 
+OWN = "own"
+"""Value of ``taxonomy.hierarchy`` for a hierarchy that the manifest carries."""
+
+
 class TaxonomyRow(StrictModel):
-    """The noun graph that decided the classes."""
+    """The noun graph, or the hierarchy in its place, that decided the classes."""
 
     name: str
     version: str
@@ -196,6 +213,8 @@ class ManifestData(StrictModel):
         carried = [row.name for row in self.fingerprints.sources]
         if carried != sorted(set(carried)):
             raise ValueError("the carried datasets are not sorted, or one is repeated")
+        if (self.taxonomy.hierarchy == OWN) != (self.fingerprints.hierarchy is not None):
+            raise ValueError("taxonomy.hierarchy and fingerprints.hierarchy contradict each other")
         if self.awaiting != sorted({row.source for row in self.groups if row.awaits}):
             raise ValueError("awaiting differs from the sources that the groups await")
         if self.complete != (not self.missing and not self.awaiting):
@@ -211,7 +230,7 @@ class ManifestData(StrictModel):
         data = {**self.model_dump(by_alias=True, exclude={"about"}), "recipe": self.recipe.as_dict()}
         if self.about.as_dict():
             data["about"] = self.about.as_dict()
-        for name in ("sources", "pair_tables"):  # left out if nothing is carried
+        for name in Carried.model_fields:  # left out if nothing is carried
             if not data["fingerprints"][name]:
                 del data["fingerprints"][name]
         return data

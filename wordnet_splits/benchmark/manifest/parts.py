@@ -24,6 +24,7 @@ from wordnet_splits.benchmark.manifest.carried import carried_files, write_carri
 from wordnet_splits.benchmark.manifest.metadata import GroupRow, ManifestData, PartRow
 from wordnet_splits.benchmark.manifest.tables import IMAGE_SCHEMA, rows_fingerprint
 from wordnet_splits.datasets.catalog.declarations import Declaration, Sources
+from wordnet_splits.datasets.catalog.own_hierarchy import OwnHierarchy
 
 COMPANIONS: Final = frozenset({"croissant.json", "CHANGELOG.md", "README.md", ".gitattributes", ".gitignore"})
 DVC: Final = ".dvc"
@@ -43,6 +44,7 @@ class Manifest:
     folder : the folder that it was read from; None for a build in memory.
     declarations : the declared datasets that it carries, by name.
     pair_tables : the paths of the tables of pairs that it carries, by their names in the recipe.
+    own_hierarchy : the hierarchy that it carries, in place of WordNet; None for WordNet.
     identity : identity of the ``manifest.json`` that was read; each build writes another file.
     """
 
@@ -52,12 +54,13 @@ class Manifest:
     folder: Path | None = None
     declarations: Mapping[str, Declaration] = field(default_factory=dict, repr=False)
     pair_tables: Mapping[str, Path] = field(default_factory=dict, repr=False)
+    own_hierarchy: OwnHierarchy | None = field(default=None, repr=False)
     identity: FileId | None = field(default=None, repr=False, compare=False)
 
     @property
     def datasets(self) -> Sources:
         """The benchmark's datasets; DataError if this machine declares another under the same name."""
-        return Sources.of(self.declarations)
+        return Sources.of(self.declarations, hierarchy=self.own_hierarchy)
 
     @property
     def name(self) -> str:
@@ -91,8 +94,9 @@ class Manifest:
 
     @property
     def sources_fingerprint(self) -> str | None:
-        """Return the fingerprint of the datasets that it carries, None if it carries none."""
-        rows = self.data.fingerprints.sources
+        """Return the fingerprint of the datasets and hierarchy that it carries, None if it carries none."""
+        prints = self.data.fingerprints
+        rows = [row for row in (*prints.sources, prints.hierarchy) if row is not None]
         return rows_fingerprint(row.model_dump() for row in rows) if rows else None
 
     def images(self, split: str | None = None, group: str | None = None) -> pa.Table:
@@ -149,7 +153,7 @@ class Manifest:
 def manifest_files(data: ManifestData) -> list[str]:
     """Return the paths of all files of a manifest, in its folder."""
     images = (f"images/{row.split}/{row.group}.parquet" for row in data.fingerprints.images)
-    carried = (file.path for file in carried_files(data.fingerprints.sources, data.fingerprints.pair_tables))
+    carried = (file.path for file in carried_files(data.fingerprints))
     return ["manifest.json", "classes.parquet", *images, *carried]
 
 
@@ -181,7 +185,12 @@ def write_manifest(manifest: Manifest, out: Path) -> Path:
         write_table(manifest.classes, folder / "classes.parquet")
         for part, table in manifest.parts.items():
             write_table(table(), part_path(folder, part))
-        prints = manifest.data.fingerprints
-        write_carried(manifest.declarations, prints.sources, folder, manifest.pair_tables, prints.pair_tables)
+        write_carried(
+            manifest.data.fingerprints,
+            folder,
+            manifest.declarations,
+            manifest.pair_tables,
+            manifest.own_hierarchy,
+        )
         write_json(folder / "manifest.json", manifest.data.as_dict())
     return target

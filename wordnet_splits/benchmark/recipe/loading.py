@@ -24,6 +24,7 @@ from wordnet_splits.benchmark.rules import known_keys as table_keys
 from wordnet_splits.benchmark.rules import lists_used
 from wordnet_splits.datasets.catalog.declarations import DECLARATION_FILE, Declaration, read_declaration
 from wordnet_splits.datasets.catalog.inventory import available_lists
+from wordnet_splits.datasets.catalog.own_hierarchy import OwnHierarchy
 from wordnet_splits.datasets.sources.by_name import is_installed
 
 BENCHMARKS, CLASS_SETS = "recipes", "class_sets"
@@ -137,7 +138,11 @@ def _read(name: str | Path) -> Recipe:
         declarations[declaration.name] = declaration.located(file)
         _check_declaration(declarations[declaration.name], where)
     folder = Path(name).absolute().parent if is_file else None
-    return recipe.read_at(Origin(folder, declarations, lines=lines))
+    hierarchy = None
+    if isinstance(recipe.hierarchy, OwnHierarchy):
+        file = Path(name if "hierarchy" in raw else raw["extends"]).absolute()
+        hierarchy = recipe.hierarchy.located(file)
+    return recipe.read_at(Origin(folder, declarations, lines=lines, hierarchy=hierarchy, where=where))
 
 
 def _check_declaration(declaration: Declaration, where: str) -> None:
@@ -159,8 +164,12 @@ def _from_manifest(manifest: Manifest) -> Recipe:
         names = ", ".join(recipe.table_names) or "none"
         message = f"the manifest does not carry the tables of pairs that the recipe names: {names}"
         raise ManifestError(message, where=where, hint="build it again")
+    if isinstance(recipe.hierarchy, OwnHierarchy) and manifest.own_hierarchy is None:
+        message = "the manifest does not carry the hierarchy that the recipe names"
+        raise ManifestError(message, where=where, hint="build it again")
     folder = None if manifest.folder is None else manifest.folder.absolute().parent
-    return recipe.read_at(Origin(folder, manifest.declarations, manifest.pair_tables))
+    carried = manifest.declarations, manifest.pair_tables
+    return recipe.read_at(Origin(folder, *carried, hierarchy=manifest.own_hierarchy, is_manifest=True))
 
 
 def _recipe_text(name: str | Path) -> tuple[str, str]:

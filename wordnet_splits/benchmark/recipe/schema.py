@@ -8,16 +8,17 @@ from html import escape
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, model_validator
+from pydantic import BaseModel, ConfigDict, Discriminator, Field, PrivateAttr, Tag, model_validator
 
 from wordnet_splits.base.about import About
 from wordnet_splits.base.errors import RecipeError
 from wordnet_splits.base.tabular import html_table
 from wordnet_splits.base.text_formats import Count, Name, Role, Sha256, Version
 from wordnet_splits.base.untrusted import path_below
-from wordnet_splits.benchmark.rules.context import Yes
+from wordnet_splits.benchmark.rules.context import Hierarchy, Yes
 from wordnet_splits.benchmark.rules.syntax import ClassRule, operands, rule_text
 from wordnet_splits.datasets.catalog.declarations import Declaration, Sources
+from wordnet_splits.datasets.catalog.own_hierarchy import OwnHierarchy
 
 SplitKey = Annotated[str, Field(pattern="^(train|val|test)$")]
 CountedKey = Annotated[str, Field(pattern="^(classes|train|val|test)$")]
@@ -31,6 +32,11 @@ class RecipePart(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
 
 
+NamedOrOwn = Annotated[
+    Annotated[Hierarchy, Tag("[name]")] | Annotated[OwnHierarchy, Tag("[table]")],
+    Discriminator(lambda value: "[name]" if isinstance(value, str) else "[table]"),
+]
+"""A hierarchy by name or as a table; the tags, which no key has, stay out of errors."""
 MOST_GROUPS = 100
 MOST_NOISE = 4 << 30
 """Most bytes of pixels that one group generates; 10,000 images of 224 x 224 are 1.5 GB."""
@@ -238,12 +244,18 @@ class Origin:
     declarations : the datasets declared by the recipe or by its manifest, by name.
     pair_tables : paths of the tables of pairs that its manifest carries, by name.
     lines : the file and line of each group's rule.
+    hierarchy : the hierarchy of its ``[hierarchy]`` with its paths, or the one that its manifest carries.
+    is_manifest : whether it was read from a manifest, which decides the hierarchy.
+    where : the file, for errors.
     """
 
     folder: Path | None = None
     declarations: Mapping[str, Declaration] = field(default_factory=dict)
     pair_tables: Mapping[str, Path] = field(default_factory=dict)
     lines: Mapping[str, str] = field(default_factory=dict)
+    hierarchy: OwnHierarchy | None = None
+    is_manifest: bool = False
+    where: str = ""
 
 
 class Recipe(RecipePart):
@@ -258,7 +270,9 @@ class Recipe(RecipePart):
     draw : the key of all draws, which variants of the same benchmark share.
     seed : the seed of all draws.
     paper : the key of the paper that it rebuilds.
-    hierarchy : the graph that subtree, slice and parent rules follow: WordNet's, or ImageNet's former tree.
+    hierarchy : the graph that subtree, slice and parent rules follow: ``wordnet``, ``imagenet-tree``
+        (ImageNet's former tree), or a table ``[hierarchy]`` with a hierarchy that takes the place of WordNet;
+        by default that of its datasets, else ``wordnet``.
     transforms : the evaluation transform of each source.
     normalise : the normalisation of pixels, after the transform.
     reproduces : whether it is a benchmark as published, leaks included.
@@ -279,7 +293,7 @@ class Recipe(RecipePart):
     draw: str
     seed: int = 0
     paper: str = ""
-    hierarchy: Literal["wordnet", "imagenet-tree"] = "wordnet"
+    hierarchy: NamedOrOwn = "wordnet"
     transforms: dict[str, Transform] = Field(default_factory=dict)
     normalise: Normalisation | None = None
     reproduces: bool = False
@@ -350,13 +364,47 @@ class Recipe(RecipePart):
 
     @property
     def declarations(self) -> Mapping[str, Declaration]:
-        """The datasets declared by the recipe or by its manifest, by name."""
-        return self._origin.declarations
+        """The datasets declared by the recipe or by its manifest, by name, over its own hierarchy, if any."""
+        hierarchy = self.own_hierarchy
+        return {name: each.over(hierarchy) for name, each in self._origin.declarations.items()}
 
     @property
     def datasets(self) -> Sources:
         """The benchmark's datasets; DataError if this machine declares another under the same name."""
-        return Sources.of(self.declarations)
+        return Sources.of(self._origin.declarations, hierarchy=self.own_hierarchy)
+
+    @property
+    def own_hierarchy(self) -> OwnHierarchy | None:
+        """The hierarchy that takes the place of WordNet: the recipe's, else that of its datasets, else None.
+
+        Raises
+        ------
+        RecipeError : two hierarchies. DataError, TaxonomyError : one of two cannot be read.
+        """
+        hierarchy, owner = self._origin.hierarchy, "the recipe"
+        if self._origin.is_manifest:
+            return hierarchy
+        written = self.hierarchy if "hierarchy" in self.model_fields_set else None
+        known = Sources.of(self._origin.declarations).by_name
+        for name in sorted({*self._origin.declarations, *self.sources_named} & known.keys()):
+            declared = known[name].hierarchy
+            if declared is None:
+                continue
+            first = written if isinstance(written, str) else hierarchy and hierarchy.label
+            if first is not None and (hierarchy is None or not hierarchy.is_same(declared)):
+                raise RecipeError(
+                    f"needs one hierarchy, got {first} of {owner} and {declared.label} of source {name!r}",
+                    where=self._origin.where or self.name,
+                    hint="give all of them the same [hierarchy]",
+                )
+            if hierarchy is None:
+                hierarchy, owner = declared, f"source {name!r}"
+        return hierarchy
+
+    @property
+    def edges(self) -> Hierarchy:
+        """The edges that rules follow: ``imagenet-tree``, or ``wordnet`` for all edges of the hierarchy."""
+        return self.hierarchy if isinstance(self.hierarchy, str) else "wordnet"
 
     def as_data(self) -> dict[str, Any]:
         """Return the data of the TOML file, variants resolved, for `Recipe.model_validate`.

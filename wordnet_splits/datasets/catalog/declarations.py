@@ -30,11 +30,12 @@ from wordnet_splits.base.files import FileId, file_id
 from wordnet_splits.base.parquet import LARGEST_TABLE
 from wordnet_splits.base.text_formats import NAME_PATTERN, Name, read_toml, toml_table, validate
 from wordnet_splits.base.untrusted import path_below, sha256_of
+from wordnet_splits.datasets.catalog.own_hierarchy import CARRIED_NAMES, OwnHierarchy
 
 DECLARATION_FILE: Final = "dataset.toml"
 INVENTORY: Final = ".inventory.parquet"
 
-DESCRIPTIVE_KEYS: Final = frozenset({"name", "title", "url", "licence", "bibtex", "about"})
+DESCRIPTIVE_KEYS: Final = frozenset({"name", "title", "url", "licence", "bibtex", "about", "hierarchy"})
 """Descriptive keys of a declaration: they do not affect which images belong to the dataset."""
 
 Text = Annotated[str, Field(min_length=1)]
@@ -78,6 +79,7 @@ class Declaration(BaseModel):
     licence : its licence.
     bibtex : its citation.
     about : its authors and terms, in place of ``url`` and ``licence``.
+    hierarchy : the hierarchy of its classes, in place of WordNet; the catalog's column ``wnids`` names nodes.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -97,12 +99,19 @@ class Declaration(BaseModel):
     licence: str = ""
     bibtex: str = ""
     about: About = About()
+    hierarchy: OwnHierarchy | None = None
     _file: Path = PrivateAttr(default=Path())
 
     @model_validator(mode="after")
     def _dataset_of_the_hub(self) -> Declaration:
         if self.layout != "hub" and (self.dataset is not None or self.config is not None):
             raise ValueError('dataset and config are keys of layout = "hub"')
+        return self
+
+    @model_validator(mode="after")
+    def _name_is_free(self) -> Declaration:
+        if self.name in CARRIED_NAMES:
+            raise ValueError(f"the name {self.name!r} is that of a file of a hierarchy: choose another")
         return self
 
     @model_validator(mode="after")
@@ -113,9 +122,14 @@ class Declaration(BaseModel):
 
     def located(self, file: Path) -> Declaration:
         """Return a copy of the declaration with ``file`` as its origin."""
-        declaration = self.model_copy()
+        hierarchy = self.hierarchy and self.hierarchy.located(file)
+        declaration = self.model_copy(update={"hierarchy": hierarchy})
         declaration._file = file
         return declaration
+
+    def over(self, hierarchy: OwnHierarchy | None) -> Declaration:
+        """Return the declaration with a benchmark's hierarchy; None changes nothing."""
+        return self if hierarchy is None else self.model_copy(update={"hierarchy": hierarchy})
 
     @property
     def file(self) -> Path:
@@ -159,29 +173,34 @@ class Sources:
     Attributes
     ----------
     declared : the datasets that the benchmark declares or carries, by name.
+    hierarchy : the benchmark's hierarchy, which places the classes of all datasets; None for WordNet, and for
+        the hierarchies that datasets declare.
     """
 
     declared: Mapping[str, Declaration] = field(default_factory=dict)
+    hierarchy: OwnHierarchy | None = None
 
     @classmethod
-    def of(cls, *sets: Mapping[str, Declaration]) -> Sources:
-        """Return the datasets of recipes and manifests.
+    def of(cls, *sets: Mapping[str, Declaration], hierarchy: OwnHierarchy | None = None) -> Sources:
+        """Return the datasets of recipes and manifests, and the benchmark's own hierarchy, if it has one.
 
         Raises DataError if two sets, or a set and this machine, declare different datasets of one name.
         """
         declared = merge_declarations(sets)
         for name in declared.keys() & _REGISTERED.keys():
             _check_same(declared[name], _REGISTERED[name])
-        return cls(declared)
+        return cls(declared, hierarchy)
 
     @property
     def by_name(self) -> Mapping[str, Declaration]:
         """The declared datasets by name."""
-        return {**_REGISTERED, **self.declared}
+        declared = {**_REGISTERED, **self.declared}
+        return {name: declaration.over(self.hierarchy) for name, declaration in declared.items()}
 
     def find(self, name: str) -> Declaration | None:
         """Return the declaration of a dataset, None if it is not declared."""
-        return self.declared.get(name) or self.by_name.get(name)
+        declaration = self.declared.get(name) or _REGISTERED.get(name)
+        return declaration and declaration.over(self.hierarchy)
 
 
 LOCAL: Final = Sources()

@@ -121,6 +121,9 @@ class Catalog(Tabular):
     def __post_init__(self) -> None:
         object.__setattr__(self, "_by_id", {c.class_id: c for c in self.classes})
 
+    def __hash__(self) -> int:  # quick: `OwnHierarchy.place` looks catalogs up
+        return hash((self.source, len(self.classes)))
+
     def __getitem__(self, class_id: str) -> CatalogClass:
         """Return the class with an id; UnknownNameError with near matches if it does not exist."""
         try:
@@ -197,18 +200,20 @@ def known_sources(sources: Sources = LOCAL) -> tuple[str, ...]:
 
 
 def load_catalog(source: str, sources: Sources = LOCAL) -> Catalog:
-    """Return the catalog of a source, shipped or declared by the user.
+    """Return the catalog of a source, shipped or declared by the user; ``wnids`` has the nodes of a hierarchy
+    that takes the place of WordNet.
 
     Raises
     ------
     UnknownNameError : the source does not exist.
-    DataError : the catalog of a declared source is absent or malformed.
+    DataError : the catalog of a declared source is absent or malformed, or names no node of its hierarchy.
+    TaxonomyError : the hierarchy is malformed.
     """
-    shipped = _load_shipped(source)
-    if shipped is not None:
-        return shipped
-    if source in CATALOGS_OF_PACKAGES:
-        return _read_file(file_id(CATALOGS_OF_PACKAGES[source]), source)
+    installed = _load_shipped(source)
+    if installed is None and source in CATALOGS_OF_PACKAGES:
+        installed = _read_file(file_id(CATALOGS_OF_PACKAGES[source]), source)
+    if installed is not None:
+        return installed if sources.hierarchy is None else sources.hierarchy.place(installed)
     declaration = sources.find(source)
     if declaration is None:
         raise unknown_source(source, known_sources(sources))
@@ -221,35 +226,42 @@ def _load_shipped(source: str) -> Catalog | None:
 
 
 def load_declared_catalog(declaration: Declaration) -> Catalog:
-    """Return the catalog of a declared dataset; DataError where it is absent or malformed."""
-    path = declaration.catalog_file
+    """Return the catalog of a declared dataset; raises as `load_catalog`."""
+    path, hierarchy = declaration.catalog_file, declaration.hierarchy
     try:
-        return _read_file(file_id(path), declaration.name)
+        catalog = _read_file(file_id(path), declaration.name, has_nodes=hierarchy is not None)
+        return catalog if hierarchy is None else hierarchy.place(catalog, path)
     except OSError:
         hint = f"wordnet-splits catalog make --root {declaration.name}=DIR --out {path}"
         raise DataError("the catalog does not exist", where=str(path), hint=hint) from None
 
 
 @lru_cache(maxsize=64)
-def _read_file(file: FileId, source: str) -> Catalog:
-    return read_catalog(file[0], source)
+def _read_file(file: FileId, source: str, *, has_nodes: bool = False) -> Catalog:
+    return read_catalog(file[0], source, has_nodes=has_nodes)
 
 
-def read_catalog(path: str | Path, source: str | None = None) -> Catalog:
+def read_catalog(path: str | Path, source: str | None = None, *, has_nodes: bool = False) -> Catalog:
     """Return the catalog in a TSV file; the source is named after the file unless ``source`` names it.
+
+    Parameters
+    ----------
+    has_nodes : whether the column ``wnids`` has nodes of a hierarchy in place of wnids, which
+        `OwnHierarchy.place` looks up; a class without a node then needs no reason.
 
     Raises DataError if the file is unreadable or malformed, naming file and line.
     """
     path = Path(path)
-    return _Reader(path, read_text(path).split("\n"), source or path.stem).read()
+    return _Reader(path, read_text(path).split("\n"), source or path.stem, has_nodes).read()
 
 
 class _Reader:
     """Parser of a table; it keeps the line number for errors."""
 
-    def __init__(self, path: Path, lines: list[str], source: str) -> None:
+    def __init__(self, path: Path, lines: list[str], source: str, has_nodes: bool) -> None:
         self.path = path
         self.source = source
+        self.has_nodes = has_nodes
         self.lines = lines[:-1] if lines and lines[-1] == "" else lines
         self.line = 0
         self.sums: dict[str, dict[str, int]] = {}
@@ -322,14 +334,14 @@ class _Reader:
     def _wnids(self, text: str, mapped: str, why: str) -> tuple[str, ...]:
         wnids = tuple(text.split(" ")) if text else ()
         for wnid in wnids:
-            if not _WNID.fullmatch(wnid):
+            if not (self.has_nodes or _WNID.fullmatch(wnid)):
                 raise self._error(f"{wnid!r} is not a wnid", hint="a wnid is n and eight digits, 'n02084071'")
         if len(set(wnids)) != len(wnids):
             raise self._error("a wnid occurs twice in one class")
         if mapped not in (MAPPED if wnids else ("",)):
             expected = " | ".join(MAPPED) if wnids else "empty, as there is not a wnid"
             raise self._error(f"mapped is {mapped!r}", hint=f"expected {expected}")
-        if mapped in ("hand", "") and not why:
+        if mapped in (("hand",) if self.has_nodes else ("hand", "")) and not why:
             raise self._error("a class mapped by hand or not at all needs a reason in 'why'")
         return wnids
 
