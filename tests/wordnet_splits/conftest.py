@@ -11,7 +11,7 @@ import pytest
 from tests.conftest import OnceForAllWorkers
 from tools.wndb_export import export_wndb
 from wordnet_splits.wordnet.taxonomy import Taxonomy
-from wordnet_splits.wordnet.taxonomy.identifiers import installed_lexicons
+from wordnet_splits.wordnet.taxonomy.wn_lexicons import installed_lexicons
 
 from .command import Command
 from .small_lexicon import written

@@ -27,11 +27,8 @@ from wordnet_splits.datasets.catalog.declarations import Sources
 from wordnet_splits.studies import alternatives
 from wordnet_splits.studies.alternatives import EXCLUDED, FAMILIES, Outcome
 from wordnet_splits.wordnet.taxonomy import Taxonomy, load
-from wordnet_splits.wordnet.taxonomy.identifiers import (
-    OtherWordNet,
-    installed_lexicons,
-    load_other_wordnet,
-)
+from wordnet_splits.wordnet.taxonomy.identifiers import OtherWordNet, load_other_wordnet
+from wordnet_splits.wordnet.taxonomy.wn_lexicons import installed_lexicons
 
 NO_SYNSET = "it has no synset"
 NO_WORDNET = "no rule on WordNet decides its role"

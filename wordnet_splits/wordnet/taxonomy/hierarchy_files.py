@@ -83,7 +83,8 @@ def read(tree: Path, nodes: Path | None = None, *, root: str | None = None) -> C
 
     Parameters
     ----------
-    root : id of the node to be made above several roots.
+    root : id of the node to be made above several roots and nodes without edges; ``""`` leaves these as they
+        are.
 
     Raises
     ------
@@ -125,10 +126,11 @@ def assemble(tree: Rows, nodes: Rows | None = None, *, root: str | None = None) 
     child, parent = list(tree.columns["child"]), list(tree.columns["parent"])
     kind = _kinds(tree)
     known = {*child, *parent}
-    for row, ends in enumerate(zip(child, parent, strict=True)) if not all(map(_is_id, known)) else ():
-        for end in ends:
-            if not _is_id(end):
-                raise tree.error(row, f"{printable(end, 40)!r} is not an id of a node", hint=_ID_RULE)
+    _check_ids(tree, TREE[:2], known)
+    if nodes is not None and root is not None:
+        known.update(nodes.columns["node"])
+        known.discard("" if root in {*child, *parent} else root)
+        _check_ids(nodes, NODES[:1], known)
     tops = sorted(known.difference(c for c, k in zip(child, kind, strict=True) if k < FIRST_PART))
     made = _new_root(tree, tops, known, root)
     if made is not None:
@@ -158,14 +160,21 @@ def _is_id(text: str) -> bool:
     return _ID.fullmatch(text) is not None and text.isprintable()
 
 
+def _check_ids(rows: Rows, columns: Sequence[str], ids: set[str]) -> None:
+    if not all(map(_is_id, ids)):
+        for row, cells in enumerate(zip(*(rows.columns[name] for name in columns), strict=True)):
+            for cell in cells:
+                if not _is_id(cell):
+                    raise rows.error(row, f"{printable(cell, 40)!r} is not an id of a node", hint=_ID_RULE)
+
+
 def _kinds(tree: Rows) -> list[int]:
-    given = tree.columns.get("kind")
-    if given is None:
-        return [0] * len(tree.columns["child"])
-    for row, kind in enumerate(given) if not KINDS.keys() >= set(given) else ():
-        if kind not in KINDS:
+    given = tree.columns.get("kind") or [""] * len(tree.columns["child"])
+    kinds = KINDS | {"": KINDS["is-a"]}
+    for row, kind in enumerate(given) if not kinds.keys() >= set(given) else ():
+        if kind not in kinds:
             raise tree.error(row, f"unknown kind {printable(kind, 40)!r}", hint=f"kinds: {', '.join(KINDS)}")
-    return [KINDS[kind] for kind in given]
+    return [kinds[kind] for kind in given]
 
 
 def _new_root(tree: Rows, tops: Sequence[str], known: set[str], root: str | None) -> str | None:
@@ -175,7 +184,7 @@ def _new_root(tree: Rows, tops: Sequence[str], known: set[str], root: str | None
         row = next(row for row, pair in enumerate(ends) if tops[1] in pair)
         problem = f"there must be one root, got {len(tops):,}: {listed(tops, 3)}"
         raise tree.error(row, problem, hint='correct the edge, or name a root to be made: root = "NAME"')
-    if root is None or tops in ([], [root]):
+    if not root or tops in ([], [root]):
         return None
     if len(tops) == 1:
         raise TaxonomyError(f"{tops[0]} is the only root: omit the new one", where=tree.where)

@@ -5,42 +5,24 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
-from importlib import import_module
 from importlib.resources import files
-from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from wordnet_splits.base.errors import DataError, TaxonomyError
-from wordnet_splits.base.lazy import need
 from wordnet_splits.base.names import printable
 from wordnet_splits.base.tabular import Tabular
 from wordnet_splits.base.text_formats import read_rows
 from wordnet_splits.base.untrusted import read_text
-from wordnet_splits.wordnet.taxonomy import wndb
+from wordnet_splits.wordnet.taxonomy import wn_lexicons, wndb
 from wordnet_splits.wordnet.taxonomy.synsets import Taxonomy, load
-
-if TYPE_CHECKING:
-    from wn import Synset
-
 
 NOUN = 1
 """Part of speech of nouns in a sense key."""
-POINTERS = {
-    "hypernym": "@",
-    "instance_hypernym": "@i",
-    "holo_member": "#m",
-    "holo_substance": "#s",
-    "holo_part": "#p",
-}
-"""Relations of `wn` that are read -> their symbols in WNDB."""
-KEYED_LEXICONS = ("oewn", "omw-en31", "ewn")
-"""Lexicons, except for WordNet 3.0, whose senses have sense keys."""
-HINT = "python -m wn download oewn:2024"
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,19 +49,17 @@ def load_other_wordnet(location: str | Path) -> OtherWordNet:
     TaxonomyError : the location is not a WNDB folder or a lexicon, or is malformed.
     MissingPackageError : it is a lexicon, and `wn` is not installed.
     """
-    folder = Path(location)
-    if folder.is_dir():
-        texts = wndb.directory_texts(folder, without=() if (folder / "noun.exc").exists() else ("noun.exc",))
-        keys, name = sense_keys(texts["data.noun"]), ""
-    elif ":" in str(location):
-        texts, keys = read_lexicon(str(location))
-        name = str(location).replace(":", "-")
-    else:
+    folder, spec = Path(location), str(location)
+    if not folder.is_dir() and ":" not in spec:
         hint = "a folder that holds data.noun and index.noun, or a lexicon of wn such as oewn:2024"
-        raise TaxonomyError(f"{str(location)!r} is not a WordNet", where="--wordnet", hint=hint)
+        raise TaxonomyError(f"{spec!r} is not a WordNet", where="--wordnet", hint=hint)
+    if not folder.is_dir():
+        taxonomy = Taxonomy.from_lexicon(spec, root="")
+        return OtherWordNet(spec.replace(":", "-"), taxonomy, wn_lexicons.sense_keys(spec))
+    texts = wndb.directory_texts(folder, without=() if (folder / "noun.exc").exists() else ("noun.exc",))
     exceptions = {} if "noun.exc" in texts else {"noun.exc": wndb.ShippedTexts()["noun.exc"]}
-    taxonomy = Taxonomy.from_texts({**texts, **exceptions}, str(location))
-    return OtherWordNet(name or f"wordnet-{taxonomy.version}", taxonomy, keys)
+    taxonomy = Taxonomy.from_texts({**texts, **exceptions}, spec)
+    return OtherWordNet(f"wordnet-{taxonomy.version}", taxonomy, sense_keys(texts["data.noun"]))
 
 
 def sense_keys(text: bytes) -> dict[str, str]:
@@ -99,86 +79,6 @@ def _wordnet30_keys() -> dict[str, tuple[str, ...]]:
     for key, wnid in sense_keys(wndb.ShippedTexts()["data.noun"]).items():
         keys_of.setdefault(wnid, []).append(key)
     return {wnid: tuple(keys) for wnid, keys in keys_of.items()}
-
-
-def installed_lexicons() -> tuple[str, ...]:
-    """Return the lexicons of `KEYED_LEXICONS` that are installed for `wn`, sorted; none without `wn`."""
-    if find_spec("wn") is None:
-        return ()
-    wn = import_module("wn")
-    if not wn.config.database_path.is_file():  # listing would create it
-        return ()
-    return tuple(
-        sorted(lexicon.specifier() for lexicon in wn.lexicons(lang="en") if lexicon.id in KEYED_LEXICONS)
-    )
-
-
-def read_lexicon(specifier: str) -> tuple[dict[str, bytes], dict[str, str]]:
-    """Return a lexicon's nouns as the texts of a WNDB folder, and sense key -> wnid in them.
-
-    Raises MissingPackageError without `wn`, TaxonomyError if it lacks the lexicon or that has no nouns.
-    """
-    need("wn", "wn", where=f"lexicon {specifier}")
-    import wn
-    from wn.compat.sensekey import sense_key_getter
-
-    try:
-        lexicon = wn.Wordnet(specifier, expand="")
-        key_of = sense_key_getter(specifier)
-    except (wn.Error, ValueError) as error:
-        raise TaxonomyError(f"wn: {error}", where=specifier, hint=HINT) from error
-    synsets = {synset.id: synset for synset in lexicon.synsets(pos="n")}
-    if not synsets:
-        raise TaxonomyError("the lexicon has no nouns", where=specifier, hint=HINT)
-    keys: dict[str, str] = {}
-    words: dict[str, list[str]] = {}
-    for name, synset in synsets.items():
-        words[name] = []
-        for sense in synset.senses():
-            words[name].append(sense.word().lemma().replace(" ", "_"))
-            if key := key_of(sense):
-                keys[key.lower()] = name
-    pointers = {name: list(_pointers(synset, synsets)) for name, synset in synsets.items()}
-    offsets, data = _data(synsets, words, pointers)
-    senses: dict[str, dict[str, None]] = {}
-    for word in lexicon.words(pos="n"):
-        lemma = word.lemma().replace(" ", "_").lower()
-        senses.setdefault(lemma, {}).update({s.id: None for s in word.synsets() if s.id in synsets})
-    index = "".join(
-        f"{lemma} n {len(ids)} 0 {len(ids)} 0 {' '.join(f'{offsets[i]:08d}' for i in ids)}\n"
-        for lemma, ids in sorted(senses.items())
-        if ids
-    )
-    wnids = {key: f"n{offsets[name]:08d}" for key, name in keys.items()}
-    return {"data.noun": data.encode(), "index.noun": index.encode()}, wnids
-
-
-def _pointers(synset: Synset, synsets: Mapping[str, Synset]) -> Iterator[tuple[str, str]]:
-    """Yield (symbol, synset) of each pointer to a noun of the lexicon."""
-    for relation, targets in synset.relations(*POINTERS).items():
-        yield from ((POINTERS[relation], target.id) for target in targets if target.id in synsets)
-
-
-def _data(
-    synsets: Mapping[str, Synset],
-    words: Mapping[str, list[str]],
-    pointers: Mapping[str, list[tuple[str, str]]],
-) -> tuple[dict[str, int], str]:
-    """Return the offset of each synset, and ``data.noun``; offsets have a fixed width, so lines do."""
-
-    def line(name: str, offsets: Mapping[str, int]) -> str:
-        lemmas = "".join(f"{word} 0 " for word in words[name])
-        above = "".join(f"{sign} {offsets.get(to, 0):08d} n 0000 " for sign, to in pointers[name])
-        gloss = " ".join((synsets[name].definition() or "").split())
-        head = f"{offsets.get(name, 0):08d} 03 n {len(words[name]):02x} "
-        return f"{head}{lemmas}{len(pointers[name]):03d} {above}| {gloss}  \n"
-
-    offsets: dict[str, int] = {}
-    at = 0
-    for name in synsets:
-        offsets[name] = at
-        at += len(line(name, {}).encode())
-    return offsets, "".join(line(name, offsets) for name in synsets)
 
 
 OF_WORDNET31 = files("wordnet_splits") / "data" / "wordnet" / "wordnet31.tsv"

@@ -136,7 +136,8 @@ class Taxonomy(Vocabulary):
         ----------
         tree : edges: columns child, parent and, if need be, kind.
         nodes : columns node, names and, if need be, gloss and count; default: nodes are called by their ids.
-        root : id of the node to be made above several roots.
+        root : id of the node to be made above several roots, and above nodes without edges; with ``""`` these
+            stay roots.
         name, version : title; default: the name of the file ``tree``, and the first 12 digits of `digest`.
 
         Raises
@@ -148,6 +149,21 @@ class Taxonomy(Vocabulary):
 
         content = hierarchy_files.read(Path(tree), None if nodes is None else Path(nodes), root=root)
         return cls._of(content, name or Path(tree).name, version)
+
+    @classmethod
+    def from_lexicon(
+        cls, specifier: str, *, root: str | None = None, name: str = "", version: str = ""
+    ) -> Taxonomy:
+        """Return the nouns of a lexicon that `wn` has on this machine: ``oewn:2024``.
+
+        The ids are those of the synsets (``oewn-02084071-n``). A lexicon is read with those that it extends.
+        Parameters and errors as in `from_files`, and MissingPackageError without `wn`.
+        """
+        from wordnet_splits.wordnet.taxonomy import hierarchy_files, wn_lexicons
+
+        content = hierarchy_files.assemble(*wn_lexicons.read_lexicon(specifier), root=root)
+        own_name, _, own_version = specifier.partition(":")
+        return cls._of(content, name or own_name, version or own_version)
 
     @classmethod
     def _of(cls, content: Content, own_name: str, version: str) -> Taxonomy:
@@ -360,8 +376,8 @@ def load(spec: str | None = None) -> Taxonomy:
 
     Parameters
     ----------
-    spec : None for the embedded WordNet, ``nltk`` for NLTK's corpus, a folder of WNDB files, or the tree.tsv
-        of a custom hierarchy, which is read with the nodes.tsv in its folder, if there is one.
+    spec : None for the embedded WordNet, ``nltk`` for NLTK's corpus, a folder of WNDB files, ``oewn:2024`` as
+        a lexicon of `wn`, or the tree.tsv of a custom hierarchy (with the nodes.tsv in its folder, if any).
     """
     if spec is None or spec == "nltk":
         return Taxonomy.embedded() if spec is None else Taxonomy.from_nltk()
@@ -369,4 +385,5 @@ def load(spec: str | None = None) -> Taxonomy:
     if path.suffix == ".tsv":
         nodes = path.with_name("nodes.tsv")
         return Taxonomy.from_files(path, nodes if nodes.exists() else None)
-    return Taxonomy.from_wndb(spec)
+    is_lexicon = ":" in spec and not path.exists()
+    return Taxonomy.from_lexicon(spec) if is_lexicon else Taxonomy.from_wndb(spec)
