@@ -19,7 +19,8 @@ from scipy.stats import rankdata
 from wordnet_splits.base.errors import DataError
 from wordnet_splits.benchmark.clusters import Level, subtree_clusters
 
-from ..results.clusters import check_level, cut_text
+from ..results.clusters import cut_text
+from ..results.metadata import check_level
 from ..results.table import NOTHING, Table, TableReport, table_of_records
 from ..results.tables import ResultSets
 from .draws import Label, OverDraws, entries_over, entry_means, shared_entries

@@ -11,7 +11,7 @@ from wordnet_splits.base.errors import SplitsError
 from wordnet_splits.base.terminal.options import Cut, Json
 
 from ..cli.main import app
-from ..results.clusters import check_level
+from ..results.metadata import check_level
 from ..results.printing import Detectors, Over, metric_name, print_report, split_labels
 from . import class_nearness, side_by_side
 from .across import compare_across

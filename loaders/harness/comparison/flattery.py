@@ -34,7 +34,8 @@ from wordnet_splits.wordnet.taxonomy.subtrees import subtree_roots
 
 from ..data.arrays import Array
 from ..detectors.registry import registered_label
-from ..results.clusters import check_level, cut_text
+from ..results.clusters import cut_text
+from ..results.metadata import check_level
 from ..results.scores import ClassKey, ImagesBySet
 from ..results.table import Table, interval_text, number_text, table_of_records
 from .entries import BenchmarkResults, Entry

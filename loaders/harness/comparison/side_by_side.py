@@ -13,7 +13,7 @@ from wordnet_splits.benchmark.clusters import Level
 from wordnet_splits.metrics.registry import CALIBRATION, GAMMAS
 from wordnet_splits.metrics.robustness import CV, Formula, get_formula
 
-from ..results.clusters import check_level
+from ..results.metadata import check_level
 from ..results.sentences import sweep_summary
 from ..results.table import Table, TableReport, interval_text, number_text, table_of_records
 from ..results.tables import ResultSets, layout_of

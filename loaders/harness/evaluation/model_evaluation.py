@@ -27,7 +27,7 @@ from ..extraction.outputs import ModelRun, Store
 from ..models.loading import Models, load_model, open_runs
 from ..models.model import Model
 from ..models.transforms import Normalise, Transform, as_transform, input_transform, with_transform
-from ..results.clusters import require_hierarchy
+from ..results.clusters import refuse_subtrees
 from ..results.metadata import MetricOptions, metric_options
 from ..results.results import Results
 from ..results.rows_from_scores import EvaluatedSets
@@ -154,7 +154,8 @@ def evaluate(
     """
     metrics = metric_options(bootstrap, seed_boot, prevalences, over, cut)
     check_sweep(sweep)
-    require_hierarchy(metrics.over, has_benchmark=sets is None)
+    if sets is not None:
+        refuse_subtrees(metrics.over)
     _check_arguments(benchmark, sets, loading)
     for_sets = {"classes": classes}
     for_benchmark: dict[str, Any] = {

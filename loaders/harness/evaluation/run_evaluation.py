@@ -172,6 +172,8 @@ def require_clusters(
     sets = EvaluatedSets.from_manifest(manifest, groups)
     if sweep == DISJOINT:
         disjoint_validation(sets)
+    if options.over == "images":
+        return
     test = pa.array(sets.test)
     classes = manifest.classes.filter(pc.is_in(manifest.classes["group"], value_set=test))
     clusters_of_intervals(classes, options.over, options.cut, None if is_custom else manifest)
@@ -389,10 +391,9 @@ class _Evaluation:
         predictions = prediction_table(self.predictions)
         check_scores(scores, predictions, keys, [facts.run for facts in self.facts])
         is_custom, manifest = bool(metadata["custom_sets"]), self.sets.manifest
-        level = options.over, options.cut, None if is_custom else manifest
-        codes, clusters = clusters_of_intervals(scores, *level)
         inputs_of_rows = scores, predictions, self.sets.similarity(), options, self.facts
-        computed = compute_rows(*inputs_of_rows, clusters=codes, progress=self.progress)
+        benchmark = None if is_custom else manifest
+        computed = compute_rows(*inputs_of_rows, manifest=benchmark, progress=self.progress)
         metrics = user_metrics()
         self.notes += undefined_notes(computed.results, metrics)
         self.notes += sign_notes(row for row in computed.results if row[0] in self.of_users)
@@ -409,7 +410,7 @@ class _Evaluation:
             detectors=tuple(self.detectors[key] for key in keys),
             notes=tuple(dict.fromkeys(self.notes)),
             metrics=metrics,
-            clusters=clusters,
+            clusters=computed.clusters,
             software=software(with_torch=any(run.device for run in self.facts)),
             **metadata,
         )

@@ -17,7 +17,7 @@ from wordnet_splits.datasets.catalog.declarations import Declaration, merge_decl
 from wordnet_splits.datasets.sources.roots import parse_roots
 
 from ..cli.main import app
-from ..results.clusters import check_level
+from ..results.metadata import check_level
 from ..results.printing import Detectors, Over, split_labels
 from ..results.results import benchmark_of
 from .accessor import GRAPH, GRAPH_TITLE, GRAPHML, plot

@@ -23,8 +23,7 @@ from ..comparison.side_by_side import Comparison, ComparisonOptions, compare_dra
 from ..detectors.openood import OPENOOD
 from ..evaluation.provenance import has_path
 from ..hierarchy.named_answers import name_unknowns
-from ..results.clusters import check_level
-from ..results.metadata import NOT_CHOSEN, ResultsMetadata
+from ..results.metadata import NOT_CHOSEN, ResultsMetadata, check_level
 from ..results.sentences import lines_below, params_text, sweep_details
 from ..results.table import NOTHING, Table
 from ..results.tables import tables

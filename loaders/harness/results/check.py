@@ -19,7 +19,6 @@ from wordnet_splits.benchmark.manifest import Manifest
 from wordnet_splits.benchmark.manifest.loading import shipped_data
 from wordnet_splits.benchmark.resolve import load_manifest
 
-from .clusters import clusters_of_intervals
 from .metadata import DISJOINT, NOT_CHOSEN, ResultsMetadata, fingerprints_of
 from .metric_rows import has_interval
 from .results import Results, read_folder
@@ -161,20 +160,20 @@ def check_results(
     if not all_intervals:
         sample = sampled(scored_keys(stored.scores), stored.scores.num_rows * about.options.replicates)
     manifest, note = _benchmark_of(about, benchmark, comparison)
-    options, codes = about.options, None
-    if manifest is None and options.over == "subtrees" and not about.custom_sets:
+    options = about.options
+    has_hierarchy = manifest is not None or options.over != "subtrees" or bool(about.custom_sets)
+    if not has_hierarchy:
+        options = options.model_copy(update={"over": "images"})
         sample, note = (), f"{note}; nor are intervals over subtrees recomputed"
-    else:
-        codes, clusters = clusters_of_intervals(stored.scores, options.over, options.cut, manifest)
-        if about.clusters != clusters:
-            comparison.value("about", "clusters", options.over, about.clusters, clusters)
     rows = compute_rows(
         *(stored.scores, stored.predictions, similarity, options, about.runs),
-        clusters=codes,
+        manifest=manifest,
         with_intervals=sample,
         left_out=[*left_out, *newer],
         progress=choose_progress(progress),
     )
+    if has_hierarchy and about.clusters != rows.clusters:
+        comparison.value("about", "clusters", options.over, about.clusters, rows.clusters)
     recomputed = [{"detector": d, "run": r, **row._asdict()} for (d, r), row in rows.results]
     comparison.table("results", scored.results, recomputed, ROW_KEY, ("value", "n_id", "n_ood"))
     intervals = _compare_intervals(scored, _by_key(recomputed, ROW_KEY), sample, comparison)

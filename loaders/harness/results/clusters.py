@@ -4,20 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import get_args
 
 import numpy as np
 import pyarrow as pa
 
-from wordnet_splits.base.errors import DataError, unknown
+from wordnet_splits.base.errors import DataError
 from wordnet_splits.benchmark.clusters import Level, subtree_clusters
 from wordnet_splits.benchmark.manifest import Manifest
 from wordnet_splits.metrics.summary import ID_ROLES
 from wordnet_splits.metrics.uncertainty import effective_number
 
 from ..data.arrays import Array
+from .metadata import ClusterCount
 
-LEVELS: tuple[Level, ...] = get_args(Level)
 UNRECORDED = "all"
 """Class of the images of a set whose classes are not recorded: noise, and sets without labels."""
 KINDS = {"images": "images", "classes": "OOD classes", "subtrees": "subtrees of OOD classes"}
@@ -27,34 +26,6 @@ KINDS = {"images": "images", "classes": "OOD classes", "subtrees": "subtrees of 
 def cut_text(cut: int | None) -> str:
     """Return a cut that differs from the default, to follow the name of the level."""
     return "" if cut is None else f" (cut {cut})"
-
-
-def check_level(over: str, cut: int | None = None, replicates: int | None = None) -> Level:
-    """Return ``over`` if it is a level; raise UnknownNameError otherwise.
-
-    Raises
-    ------
-    DataError : the cut is unusable, or there are too few replicates (if given) for intervals over clusters.
-    """
-    for level in LEVELS:
-        if level == over:
-            if cut is not None and over != "subtrees":
-                raise DataError("a cut requires the level subtrees", where="--cut", hint="--over subtrees")
-            if cut is not None and not (isinstance(cut, int) and cut > 0):
-                raise DataError(f"a cut must be at least 1 edge, got {cut}", where="--cut")
-            if over != "images" and replicates is not None and replicates < 2:
-                message = f"intervals over {over} need at least 2 bootstrap replicates, got {replicates}"
-                raise DataError(message, where="--over", hint="bootstrap=1000 (--bootstrap 1000) is usual")
-            return level
-    raise unknown("level", over, LEVELS, where="--over")
-
-
-@dataclass(frozen=True)
-class ClusterCount:
-    """Number of classes or subtrees of a set, and of equal ones that they count as (`effective_number`)."""
-
-    number: int
-    effective: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,30 +95,30 @@ def image_clusters(images: pa.Table, manifest: Manifest | None, *, cut: int | No
     return ImageClusters("classes" if subtrees is None else "subtrees", cut, codes, sets)
 
 
-def require_hierarchy(over: Level, *, has_benchmark: bool) -> None:
+def refuse_subtrees(over: Level) -> None:
     """Raise DataError for subtrees of sets given in Python instead of a benchmark."""
-    if over == "subtrees" and not has_benchmark:
+    if over == "subtrees":
         hint = "draw their classes: over='classes'"
         raise DataError("sets given in Python have no hierarchy", where="--over", hint=hint)
 
 
 def clusters_of_intervals(
     images: pa.Table, over: Level, cut: int | None, manifest: Manifest | None
-) -> tuple[Array | None, dict[str, ClusterCount | str]]:
-    """Return the cluster of each image, (n,), and `ResultsMetadata.clusters`; None at the level ``images``.
+) -> tuple[Array, dict[str, ClusterCount | str]]:
+    """Return the cluster of each image, (n,), and `ResultsMetadata.clusters`.
 
     Parameters
     ----------
     images : as of `image_clusters`; the classes of the sets will do for a check.
+    over : ``classes`` or ``subtrees``.
     manifest : the benchmark, None if the sets were given in Python.
 
     Raises
     ------
     DataError : there is no hierarchy for subtrees, or no OOD set has several clusters.
     """
-    if over == "images":
-        return None, {}
-    require_hierarchy(over, has_benchmark=manifest is not None)
+    if manifest is None:
+        refuse_subtrees(over)
     clusters = image_clusters(images, manifest if over == "subtrees" else None, cut=cut)
     if all(isinstance(found, str) for found in clusters.sets.values()):
         reasons = "; ".join(f"{group}: {problem}" for group, problem in clusters.sets.items())

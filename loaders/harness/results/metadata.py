@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Annotated, Any, ClassVar, Final, Literal
+from dataclasses import dataclass
+from typing import Annotated, Any, ClassVar, Final, Literal, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_serializer, model_validator
 
-from wordnet_splits.base.errors import DataError
+from wordnet_splits.base.errors import DataError, unknown
 from wordnet_splits.base.text_formats import BenchmarkName, Count, validate
 from wordnet_splits.benchmark.clusters import Level
 from wordnet_splits.benchmark.manifest import Manifest
@@ -16,8 +17,8 @@ from wordnet_splits.metrics.registry import OTHER_VALUES
 
 from ..detectors.registry import Foreign
 from ..models.origin import WeightsOrigin
-from .clusters import ClusterCount, check_level
 
+LEVELS: tuple[Level, ...] = get_args(Level)
 Share = Annotated[float, Field(gt=0, lt=1)]
 MAX_REPLICATES, MAX_PREVALENCES, MAX_BINS = 100_000, 100, 1000
 """Limits on the work that an untrusted results file can request."""
@@ -26,6 +27,26 @@ NOT_CHOSEN = "not chosen"
 """Status of a missing set that the call did not ask for (``groups=``, ``--group``)."""
 DISJOINT = "disjoint subtrees"
 """Value of ``sweep`` and end of its criterion: without OOD validation classes in subtrees of test classes."""
+
+
+def check_level(over: str, cut: int | None = None, replicates: int | None = None) -> Level:
+    """Return ``over`` if it is a level; raise UnknownNameError otherwise.
+
+    Raises
+    ------
+    DataError : the cut is unusable, or there are too few replicates (if given) for intervals over clusters.
+    """
+    for level in LEVELS:
+        if level == over:
+            if cut is not None and over != "subtrees":
+                raise DataError("a cut requires the level subtrees", where="--cut", hint="--over subtrees")
+            if cut is not None and not (isinstance(cut, int) and cut > 0):
+                raise DataError(f"a cut must be at least 1 edge, got {cut}", where="--cut")
+            if over != "images" and replicates is not None and replicates < 2:
+                message = f"intervals over {over} need at least 2 bootstrap replicates, got {replicates}"
+                raise DataError(message, where="--over", hint="bootstrap=1000 (--bootstrap 1000) is usual")
+            return level
+    raise unknown("level", over, LEVELS, where="--over")
 
 
 class MetadataPart(BaseModel):
@@ -86,6 +107,14 @@ class Coverage(MetadataPart):
     n_id: Count
     n_ood: Count
     prevalence: float
+
+
+@dataclass(frozen=True)
+class ClusterCount:
+    """Number of classes or subtrees of a set, and of equal ones that they count as (`effective_number`)."""
+
+    number: int
+    effective: float
 
 
 class MissingSet(MetadataPart):

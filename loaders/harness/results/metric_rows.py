@@ -209,14 +209,15 @@ def _pooled_rows(
     computable = [metric for metric in metrics if not {*metric.needs}.difference(available)]
     suffix = FULL_SPECTRUM if full_spectrum else ""
     replicates: dict[str, Array] = {}
+    design = None
     if options.replicates:
+        design = ClusterDesign.from_pools([[score_set for score_set in sets if not score_set.is_id]])
         names = [metric.name for metric in computable]
         by_name = bootstrap_replicates(
             sets, names, replicates=options.replicates, seed=options.seed, full_spectrum=full_spectrum
         )
         replicates = {name + suffix: by_name[name] for name in names}
     sizes = int(counts.n_id), int(counts.n_ood)
-    design = ClusterDesign.from_pools([[score_set for score_set in sets if not score_set.is_id]])
     rows = []
     for name, value in evaluate(counts, computable).items():
         bounds = _bounds(name, value, replicates.get(name + suffix), design, options)
@@ -246,7 +247,8 @@ def _mean_rows(
         groups = [group for group in sets if sets[group].role == role]
         if not groups:
             continue
-        design = ClusterDesign.from_pools([[sets[group]] for group in groups])
+        pools = [[sets[group]] for group in groups]
+        design = ClusterDesign.from_pools(pools) if options.replicates else None
         for metric in metrics:
             rows = [table[group][metric] for group in groups]
             value = float(np.mean([row.value for row in sorted(rows)]))

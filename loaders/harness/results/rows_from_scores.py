@@ -20,11 +20,11 @@ from wordnet_splits.metrics.calibration import Outputs, calibration_replicates, 
 from wordnet_splits.metrics.resampling import REPLICATES
 from wordnet_splits.metrics.summary import ID_ROLES
 
-from ..data.arrays import Array
 from .clusters import clusters_of_intervals
 from .metadata import (
     DISJOINT,
     NOT_CHOSEN,
+    ClusterCount,
     MetricFacts,
     MetricOptions,
     MissingSet,
@@ -67,6 +67,7 @@ class ComputedRows:
     by_class: pa.Table
     by_nearness: pa.Table
     composition: Mapping[str, Any]
+    clusters: dict[str, ClusterCount | str]
 
     def result_table(self, models: Mapping[int, str]) -> pa.Table:
         """Return `scores.RESULTS`, given the model of each run."""
@@ -80,7 +81,7 @@ def compute_rows(
     options: MetricOptions,
     runs: Sequence[RunFacts],
     *,
-    clusters: Array | None = None,
+    manifest: Manifest | None = None,
     with_intervals: Collection[DetectorRun] | None = None,
     left_out: Collection[str] = (),
     progress: Progress | None = None,
@@ -91,7 +92,7 @@ def compute_rows(
     ----------
     similarity : of each class to its nearest ID class.
     runs : the networks that were scored.
-    clusters : (n,) cluster of each image, as of `clusters_of_intervals`.
+    manifest : the benchmark, for subtrees of its classes.
     with_intervals : the detectors and runs whose intervals are computed, if the options enable intervals; by
         default all.
     left_out : names of metrics that are not computed.
@@ -105,7 +106,10 @@ def compute_rows(
     def options_of(key: DetectorRun) -> MetricOptions:
         return options if with_intervals is None or key in with_intervals else without_intervals
 
-    images, keys = ImagesBySet(scores, clusters), scored_keys(scores)
+    codes, clusters = None, dict[str, ClusterCount | str]()
+    if options.over != "images":
+        codes, clusters = clusters_of_intervals(scores, options.over, options.cut, manifest)
+    images, keys = ImagesBySet(scores, codes), scored_keys(scores)
     facts = {run.run: run for run in runs}
     for key in predicted_keys(predictions):
         if key[0] != MODEL:
@@ -126,7 +130,8 @@ def compute_rows(
             in_pool = [score_set for score_set in sets if score_set.role in ("id", *UNKNOWN_ROLES)]
             pooled = pooled or composition(in_pool)._asdict()
             task.advance()
-    return ComputedRows(rows, table_of(class_rows, BY_CLASS), table_of(bin_rows, BY_NEARNESS), pooled)
+    tables = table_of(class_rows, BY_CLASS), table_of(bin_rows, BY_NEARNESS)
+    return ComputedRows(rows, *tables, pooled, clusters)
 
 
 def similarities(by_class: pa.Table) -> dict[ClassKey, float | None]:
@@ -241,14 +246,13 @@ def remeasure(
         if manifest.version != stored.about.version:
             message = f"the results are of version {stored.about.version}, not {manifest.version}"
             raise DataError(message, where=manifest.name)
-    codes, clusters = clusters_of_intervals(stored.scores, options.over, options.cut, manifest)
     computed = compute_rows(
         stored.scores,
         stored.predictions,
         similarities(stored.by_class),
         options,
         stored.about.runs,
-        clusters=codes,
+        manifest=manifest,
         progress=choose_progress(progress),
     )
     _, not_installed = metrics_to_leave_out(stored.about)
@@ -258,7 +262,7 @@ def remeasure(
     )
     update = {
         "options": options,
-        "clusters": clusters,
+        "clusters": computed.clusters,
         "metrics": user_metrics(),
         "notes": tuple(dict.fromkeys([*stored.about.notes, *notes])),
     }

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from loaders.harness.results.clusters import ClusterCount, check_level, image_clusters
+from loaders.harness.results.clusters import image_clusters
+from loaders.harness.results.metadata import ClusterCount, check_level
 from tests.raising import raises
 from wordnet_splits.base.errors import DataError, UnknownNameError
 from wordnet_splits.benchmark.resolve import load_manifest

@@ -15,8 +15,7 @@ from loaders.harness.data.arrays import Array
 from loaders.harness.evaluation.run_evaluation import evaluate_runs
 from loaders.harness.results import check
 from loaders.harness.results.check import check_results
-from loaders.harness.results.clusters import ClusterCount
-from loaders.harness.results.metadata import metric_options
+from loaders.harness.results.metadata import ClusterCount, metric_options
 from loaders.harness.results.metric_rows import MEAN, POOLED, has_interval
 from loaders.harness.results.results import Results
 from loaders.harness.results.scores import ImagesBySet
