@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, get_args
 
 import pyarrow as pa
 
 from wordnet_splits.benchmark.manifest import Manifest
+from wordnet_splits.metrics.summary import OOD_ROLES
 from wordnet_splits.wordnet.taxonomy import load
 from wordnet_splits.wordnet.taxonomy.subtrees import subtree_roots
 
 Level = Literal["images", "classes", "subtrees"]
+LEVELS: tuple[Level, ...] = get_args(Level)
 ClassKey = tuple[str, str]
 """Source and class_id."""
-UNKNOWN_ROLES = ("near", "far", "external")
 
 
 @dataclass(frozen=True)
@@ -37,7 +38,7 @@ def subtree_clusters(manifest: Manifest, *, cut: int | None = None) -> dict[str,
     groups: dict[str, dict[ClassKey, tuple[str, ...]]] = {}
     columns = ["source", "class_id", "wnids", "role", "group"]
     for row in manifest.classes.select(columns).to_pylist():
-        if row["role"] in UNKNOWN_ROLES:
+        if row["role"] in OOD_ROLES:
             of_group = groups.setdefault(row["group"], {})
             of_group[row["source"], row["class_id"]] = tuple(row["wnids"] or ())
     return {group: _subtrees(classes, cut) for group, classes in groups.items()}

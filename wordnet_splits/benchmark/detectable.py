@@ -14,22 +14,22 @@ from functools import cache
 from importlib.resources import files
 from operator import mul
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 import numpy as np
 
 from wordnet_splits.base.errors import DataError
 from wordnet_splits.base.names import counted
 from wordnet_splits.base.tabular import Jsonable, Tabular
-from wordnet_splits.benchmark.clusters import UNKNOWN_ROLES, ClassKey, Level, subtree_clusters
+from wordnet_splits.benchmark.clusters import LEVELS, ClassKey, subtree_clusters
 from wordnet_splits.benchmark.explain import manifest_of
 from wordnet_splits.benchmark.manifest import GroupRow, Manifest
 from wordnet_splits.benchmark.recipe import Recipe
 from wordnet_splits.metrics import power as formulas
 from wordnet_splits.metrics.power import METRICS, Components, OodSet
+from wordnet_splits.metrics.summary import OOD_ROLES
 
 MEAN, MEANS = "(mean)", ("near", "far")
-LEVELS: tuple[Level, ...] = get_args(Level)
 
 
 @dataclass(frozen=True)
@@ -145,7 +145,7 @@ def power(
     subtrees = subtree_clusters(manifest, cut=cut)
     notes, origins = dict[str, list[str]](), dict[str, list[str]]()
     sets: dict[tuple[str, str], OodSet] = {}
-    for row in (row for row in tests if row.role in UNKNOWN_ROLES):
+    for row in (row for row in tests if row.role in OOD_ROLES):
         sizes = _class_sizes(manifest, row, list(subtrees[row.group].of)) if row.group in subtrees else {}
         if not sizes:
             notes.setdefault("left out, without classes or a known number of images", []).append(row.group)

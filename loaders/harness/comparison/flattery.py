@@ -35,7 +35,6 @@ from wordnet_splits.wordnet.taxonomy.subtrees import subtree_roots
 from ..data.arrays import Array
 from ..detectors.registry import registered_label
 from ..results.clusters import cut_text
-from ..results.metadata import check_level
 from ..results.scores import ClassKey, ImagesBySet
 from ..results.table import Table, interval_text, number_text, table_of_records
 from .entries import BenchmarkResults, Entry
@@ -126,8 +125,7 @@ def draw_flattery(
             )
         weighted = [[_weighted(runs[label][key], pools, folds) for label in labels] for key in networks]
         parts: Array = np.array(weighted)[:, :, 0]
-        best, without = choices(parts)
-        measured, held_out = (sums_of_choice(parts, choice) for choice in (best[:, None], without))
+        best, without, measured, held_out = choices(parts)
         flattery, lo, hi = flattery_interval(parts, weighted[0][0][1])
         row = ChoiceFlattery(
             draw.benchmark,
@@ -151,20 +149,18 @@ def draw_flattery(
     return rows
 
 
-def choices(parts: Array) -> tuple[Array, Array]:
-    """Return the candidate chosen on all folds (...), and without each (..., k); the first of equal ones.
+def choices(parts: Array) -> tuple[Array, Array, Array, Array]:
+    """Return the candidate chosen on all folds (...), without each (..., k), and the sums of both (...).
 
     Parameters
     ----------
-    parts : (..., c, k) AUROC of each candidate on each fold, times the fold's share.
+    parts : (..., c, k) AUROC of each candidate on each fold, times the fold's share; the first of equal ones
+        is chosen.
     """
     total = parts.sum(axis=-1)
-    return total.argmax(axis=-1), (total[..., None] - parts).argmax(axis=-2)
-
-
-def sums_of_choice(parts: Array, choice: Array) -> Array:
-    """Return the sum over folds (...) of ``parts`` (..., c, k) for the candidates chosen (..., k or 1)."""
-    return np.asarray(np.take_along_axis(parts, choice[..., None, :], axis=-2).sum(axis=(-2, -1)))
+    best, without = total.argmax(axis=-1), (total[..., None] - parts).argmax(axis=-2)
+    chosen = best[..., None, None], without[..., None, :]
+    return best, without, *(np.take_along_axis(parts, of, axis=-2).sum(axis=(-2, -1)) for of in chosen)
 
 
 def flattery_interval(parts: Array, shares: Array) -> tuple[float, float | None, float | None]:
@@ -177,8 +173,8 @@ def flattery_interval(parts: Array, shares: Array) -> tuple[float, float | None,
     """
 
     def flattery(of_run: Array) -> Array:
-        best, without = choices(of_run)
-        return sums_of_choice(of_run, best[..., None]) - sums_of_choice(of_run, without)
+        *_, measured, held_out = choices(of_run)
+        return np.asarray(measured - held_out)
 
     k = len(shares)
     counts = cluster_draws(0, "held out", REPLICATES, k)
@@ -200,8 +196,6 @@ def _by_network(entry: Entry) -> dict[str, Mapping[str, ScoreSet]]:
 
 def _folds(draw: BenchmarkResults, scope: Scope, over: str, cut: int | None) -> dict[str, Array]:
     """Return OOD set -> number of each image's fold (n,), by name, -1 for images of no fold."""
-    if check_level(over, cut) == "images":
-        raise DataError("images are not held out", where="--over", hint="give subtrees or classes")
     images = ImagesBySet(draw.first.scores)
     keys: dict[str, list[ClassKey]] = {}
     for group in (group for pool in scope.pools for group in pool):

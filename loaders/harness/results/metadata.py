@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar, Final, Literal, get_args
+from typing import Annotated, Any, ClassVar, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_serializer, model_validator
 
 from wordnet_splits.base.errors import DataError, unknown
 from wordnet_splits.base.text_formats import BenchmarkName, Count, validate
-from wordnet_splits.benchmark.clusters import Level
+from wordnet_splits.benchmark.clusters import LEVELS, Level
 from wordnet_splits.benchmark.manifest import Manifest
 from wordnet_splits.metrics import METRICS, get_metric, list_metrics
 from wordnet_splits.metrics.registry import OTHER_VALUES
@@ -18,7 +18,6 @@ from wordnet_splits.metrics.registry import OTHER_VALUES
 from ..detectors.registry import Foreign
 from ..models.origin import WeightsOrigin
 
-LEVELS: tuple[Level, ...] = get_args(Level)
 Share = Annotated[float, Field(gt=0, lt=1)]
 MAX_REPLICATES, MAX_PREVALENCES, MAX_BINS = 100_000, 100, 1000
 """Limits on the work that an untrusted results file can request."""

@@ -189,45 +189,42 @@ def _interval_lines(results: ResultTables) -> Iterator[str]:
     if not options.replicates:
         return
     title, over = f"Intervals (lo, hi): {100 * options.level:g}%, over", options.over
+    several = {group: count for group, count in sets.items() if not isinstance(count, str)}
     if over == "images":
         yield f"{title} test images of the same classes."
-        yield from _tail_lines(results)
-        return
-    several = {group: count for group, count in sets.items() if not isinstance(count, str)}
-    sizes = ", ".join(f"{group} {count.number:,}" for group, count in several.items())
-    total = sum(count.number for count in several.values())
-    yield f"{title} {total:,} {KINDS[over]}{cut_text(options.cut)} ({sizes}); of ID values over test images."
+    else:
+        sizes = ", ".join(f"{group} {count.number:,}" for group, count in several.items())
+        units = f"{sum(count.number for count in several.values()):,} {KINDS[over]}{cut_text(options.cut)}"
+        yield f"{title} {units} ({sizes}); of ID values over test images."
     effective = {group: count.effective for group, count in several.items()}
     if few := ", ".join(f"{group} {n:.3g}" for group, n in effective.items() if n < FEW_CLUSTERS):
         yield f"Fewer than {FEW_CLUSTERS} {over} of equal size, so intervals may miss their level: {few}."
-    yield from _tail_lines(results)
-    if any(n < FEW_AT_OOD_QUANTILE for n in effective.values()):
+    reasons = (
+        [f"{FEW_AT_OOD_QUANTILE} {over}"] if any(n < FEW_AT_OOD_QUANTILE for n in effective.values()) else []
+    )
+    if tails := "; ".join(_scarce_tails(results)):
+        reasons.append(f"{FEW_IN_TAIL} OOD images beyond the threshold: {tails}")
+    if reasons:
         yield (
-            "95% intervals of fpr95_ood_positive, detection_error_ood_positive and ccr_at_fpr cover about "
-            f"90% with fewer than {FEW_AT_OOD_QUANTILE} {over}."
+            "Intervals of fpr95_ood_positive, detection_error_ood_positive and ccr_at_fpr may miss their "
+            f"level with fewer than {', or '.join(reasons)}."
         )
     if kept := ", ".join(f"{group} ({why})" for group, why in sets.items() if group not in several):
         yield f"Not generalised to other {over}, kept in means and pools: {kept}."
 
 
-def _tail_lines(results: ResultTables) -> Iterator[str]:
-    """Yield the sets with few images beyond a threshold that is a quantile of OOD scores."""
-    few: dict[float, dict[str, None]] = {}
+def _scarce_tails(results: ResultTables) -> Iterator[str]:
+    """Yield the shares of sets, beyond a threshold at a quantile of OOD scores, that are few images."""
+    sets: dict[float, dict[str, None]] = {}
     for metric in METRICS.entries().values():
-        if (tail := metric.ood_tail) is None:
-            continue
-        for row in results.rows(metric=metric.name):
-            if row["lo"] is not None and row["group"] != MEAN and row["n_ood"] * tail < FEW_IN_TAIL:
-                few.setdefault(tail, {})[row["group"]] = None
-    tails: dict[str, list[str]] = {}
-    for tail in sorted(few, reverse=True):
-        tails.setdefault(", ".join(few[tail]), []).append(f"{100 * tail:g}%")
-    if few:
-        sets = "; ".join(f"{' and '.join(shares)} of {groups}" for groups, shares in tails.items())
-        yield (
-            "Intervals of fpr95_ood_positive, detection_error_ood_positive and ccr_at_fpr may miss their "
-            f"level with fewer than {FEW_IN_TAIL} OOD images beyond the threshold: {sets}."
-        )
+        if (tail := metric.ood_tail) is not None:
+            for row in results.rows(metric=metric.name):
+                if row["lo"] is not None and row["group"] != MEAN and row["n_ood"] * tail < FEW_IN_TAIL:
+                    sets.setdefault(tail, {})[row["group"]] = None
+    shares: dict[str, list[str]] = {}
+    for tail in sorted(sets, reverse=True):
+        shares.setdefault(", ".join(sets[tail]), []).append(f"{100 * tail:g}%")
+    yield from (f"{' and '.join(tails)} of {groups}" for groups, tails in shares.items())
 
 
 CALIBRATION = (

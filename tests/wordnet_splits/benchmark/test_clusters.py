@@ -9,9 +9,10 @@ import pytest
 
 from tests.raising import raises
 from wordnet_splits.base.errors import DataError
-from wordnet_splits.benchmark.clusters import UNKNOWN_ROLES, subtree_clusters
+from wordnet_splits.benchmark.clusters import subtree_clusters
 from wordnet_splits.benchmark.manifest.loading import manifest_names, shipped_folder
 from wordnet_splits.benchmark.resolve import load_manifest
+from wordnet_splits.metrics.summary import OOD_ROLES
 from wordnet_splits.wordnet.taxonomy.subtrees import SHARE
 
 
@@ -20,7 +21,7 @@ def test_every_ood_class_of_a_shipped_benchmark_has_a_cluster(name: str) -> None
     manifest = load_manifest(name)
     classes: dict[str, dict[tuple[str, str], list[str]]] = {}
     for row in manifest.classes.to_pylist():
-        if row["role"] in UNKNOWN_ROLES:
+        if row["role"] in OOD_ROLES:
             of_group = classes.setdefault(row["group"], {})
             of_group[row["source"], row["class_id"]] = row["wnids"] or []
     clusters = subtree_clusters(manifest)
@@ -41,7 +42,7 @@ def test_groups_of_one_class_or_without_synsets_say_why() -> None:
     clusters = subtree_clusters(manifest)
     without = [group for group, found in clusters.items() if found.problem is not None]
     assert without
-    first = next(n for n, row in enumerate(manifest.classes.to_pylist()) if row["role"] in UNKNOWN_ROLES)
+    first = next(n for n, row in enumerate(manifest.classes.to_pylist()) if row["role"] in OOD_ROLES)
     single = subtree_clusters(replace(manifest, classes=manifest.classes.slice(first, 1)))
     ((_, found),) = single.items()
     assert (len(found.of), found.problem is None) == (1, False)
