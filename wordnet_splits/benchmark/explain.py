@@ -20,9 +20,10 @@ from wordnet_splits.benchmark.manifest.nearness import nearer_ood_classes
 from wordnet_splits.benchmark.recipe import Recipe, load_recipe
 from wordnet_splits.benchmark.resolve import find_recipe, load_manifest
 from wordnet_splits.benchmark.rules import ClassRule
-from wordnet_splits.benchmark.rules.operators.similarity import SimilarityBound
+from wordnet_splits.benchmark.rules.operators.similarity import bounds_in
 from wordnet_splits.benchmark.rules.syntax import Expression
 from wordnet_splits.wordnet.similarity import pairs as similarity
+from wordnet_splits.wordnet.similarity.measures import constants_of
 from wordnet_splits.wordnet.taxonomy import Taxonomy, load
 
 TableRow = dict[str, Any]
@@ -75,8 +76,9 @@ def explain_class(benchmark: str | Path, class_name: str, *, manifests: Path | N
     Rows have the columns of the class table and: ``nearest_name``; ``gloss`` and ``nearest_gloss``; the
     number of ``ood_classes`` and how many are ``nearer_ood``; the path ``up`` to the least common subsumer
     and ``down`` to the nearest ID class; the ``margin`` of the rule's decision and the ``change`` that would
-    give another role; the roles ``elsewhere``, in other benchmarks; and the ``draw_key`` (hex) that the
-    seeded draw sorts by, None for a class that was not drawn from.
+    give another role; the ``constants`` of the hierarchy that the measures use; the roles ``elsewhere``, in
+    other benchmarks; and the ``draw_key`` (hex) that the seeded draw sorts by, None for a class that was not
+    drawn from.
 
     Parameters
     ----------
@@ -104,7 +106,10 @@ def explain_class(benchmark: str | Path, class_name: str, *, manifests: Path | N
         if name != manifest.name
     }
     for row in classes:
-        row["margin"], row["change"] = margin(row, _rules_of(row, recipe), taxonomy)
+        rules = _rules_of(row, recipe)
+        row["margin"], row["change"] = margin(row, rules, taxonomy)
+        measures = ("mean", "lch", *(bound.measure for bound in bounds_in(tuple(rules))))
+        row["constants"] = constants_of(measures, taxonomy) if row["up"] else ""
         row["elsewhere"] = _elsewhere(row, others)
         drawn = any(via["relation"] == "draw" for via in row["via"])
         key = sampling_key(recipe.draw, manifest.data.seed, row["source"], row["class_id"])
@@ -348,7 +353,8 @@ def _of_relation(
     if relation == "list":
         return "none: it is listed by name", "if removed from the list"
     if relation == "threshold":
-        return _of_bound(float(via[-1]["value"]), _bounds(rule))
+        bounds = [b for pair in bounds_in(rule) for b in (pair.above, pair.below) if b is not None]
+        return _of_bound(float(via[-1]["value"]), bounds)
     if relation == "unrelated":
         nearest = min(alike, key=lambda v: v["value"])
         edges = counted(int(nearest["value"]), "edge")
@@ -366,14 +372,6 @@ def _of_bound(value: float, bounds: Sequence[float]) -> tuple[str, str]:
     if value >= bound:
         return f"{value - bound:.4g} above the threshold {bound:g}", f"with a threshold above {value:.4g}"
     return f"{bound - value:.4g} below the threshold {bound:g}", f"with a threshold of at most {value:.4g}"
-
-
-def _bounds(rule: Any) -> list[float]:
-    if isinstance(rule, SimilarityBound):
-        return [b for b in (rule.above, rule.below) if b is not None]
-    if isinstance(rule, tuple):
-        return [b for part in rule for b in _bounds(part)]
-    return _bounds(rule.value) if isinstance(getattr(rule, "operator", None), str) else []
 
 
 def _synset(via: TableRow, taxonomy: Taxonomy) -> str:

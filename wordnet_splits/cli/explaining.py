@@ -102,6 +102,7 @@ def _explanation_fields(row: Mapping[str, Any], verbose: bool) -> list[tuple[str
         )
         fields += [
             ("nearest", f"{row['nearest_id']}{name}: {measures}, {counted(row['distance'], 'edge')}"),
+            ("constants", row["constants"]),
             ("meaning", row["gloss"]),
             ("nearest's", row["nearest_gloss"]),
         ]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Any, Protocol
@@ -294,6 +294,14 @@ def constants(measure: str, taxonomy: Taxonomy) -> str:
     if measure in OF_INFORMATION:
         return information_of(taxonomy).words
     return f"height {height(taxonomy)}" if measure in OF_HEIGHT else ""
+
+
+def constants_of(measures: Iterable[str], taxonomy: Taxonomy) -> str:
+    """Return measures with their `constants`: ``mean, lch: height 19``; ``""`` if none has any."""
+    by_words: dict[str, list[str]] = {}
+    for measure in dict.fromkeys(measures):
+        by_words.setdefault(constants(measure, taxonomy), []).append(measure)
+    return "; ".join(f"{', '.join(names)}: {words}" for words, names in by_words.items() if words)
 
 
 def no_common_ancestor(taxonomy: Taxonomy, a: str, b: str) -> TaxonomyError:

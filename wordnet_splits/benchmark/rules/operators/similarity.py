@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from pydantic import model_validator
@@ -37,6 +37,15 @@ class SimilarityBound(RuleTable):
         if (self.above is None) == (self.below is None):
             raise ValueError("give exactly one of above, below")
         return self
+
+
+def bounds_in(rule: Any) -> list[SimilarityBound]:
+    """Return the bounds on similarities in a rule, or in a tuple of rules."""
+    if isinstance(rule, SimilarityBound):
+        return [rule]
+    if isinstance(rule, tuple):
+        return [bound for part in rule for bound in bounds_in(part)]
+    return bounds_in(rule.value) if isinstance(getattr(rule, "operator", None), str) else []
 
 
 def _similarity_wording(finding: Finding, names: Names) -> str:
