@@ -17,7 +17,6 @@ from functools import lru_cache
 from typing import Literal
 
 import numpy as np
-import numpy.typing as npt
 
 from wordnet_splits.base.errors import TaxonomyError
 from wordnet_splits.wordnet.similarity.allpairs import Floats, ancestors_of
@@ -61,12 +60,12 @@ def information_of(taxonomy: Taxonomy) -> Information:
     ------
     TaxonomyError : every count is 0.
     """
-    counts: npt.NDArray[np.int64] | None = getattr(taxonomy, "counts", None)
+    counts = taxonomy.counts
     own = np.ones(len(taxonomy)) if counts is None else counts.astype(np.float64)
     frequencies = sums_below(taxonomy.graph, own)
     total = int(frequencies.max())
     if total == 0:
-        raise TaxonomyError("the counts of the nodes are all 0", where=taxonomy.version)
+        raise TaxonomyError("the counts of the nodes are all 0", where=taxonomy.title)
     distinct, of_node = np.unique(frequencies, return_inverse=True)
     if counts is None:
         values = [1.0 - math.log(max(f, 1.0)) / (math.log(total) or 1.0) for f in distinct.tolist()]
