@@ -145,10 +145,9 @@ def lines_of(measured: Mapping[tuple[str, str], Measured]) -> Iterator[str]:
         aurocs = [auroc for auroc, _ in entry.pairs]
         quartiles = np.quantile([sum(parts["auroc"][:2]) for _, parts in entry.pairs], [0.25, 0.75])
         yield f'\n[[measured]]\nbenchmark = "{benchmark}"\ngroup = "{group}"'
-        yield f"results = {json.dumps(entry.results)}"
-        yield f"sizes = {list(entry.sizes)}"
-        yield f"pairs = {len(aurocs)}\nauroc_range = [{min(aurocs):.3f}, {max(aurocs):.3f}]"
-        yield "quartiles = [{:.3g}, {:.3g}]".format(*quartiles)
+        spread = f"auroc_range = [{min(aurocs):.3f}, {max(aurocs):.3f}], quartiles = [{{:.3g}}, {{:.3g}}]"
+        sizes = f"sizes = {list(entry.sizes)}, pairs = {len(aurocs)}, {spread.format(*quartiles)}"
+        yield f"origin = {{ results = {json.dumps(entry.results)}, {sizes} }}"
         yield from (components(m, *entry.typical(m)) for m in METRICS)
 
 

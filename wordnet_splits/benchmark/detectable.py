@@ -170,7 +170,8 @@ def power(
             rows.append(_row(MEAN, role, of_role, id_images, difference))
     sentences = [f"{note}: {', '.join(groups)}" for note, groups in (notes | origins).items()]
     if cut is not None:
-        sentences.append(f"subtrees: {counted(cut, 'edge')} below the least common subsumer of a set")
+        below = f"{counted(cut, 'edge')} below the least common subsumer of a set"
+        sentences.append(f"subtrees are {below}; the variance between them was measured at the default cut")
     return BenchmarkPower(manifest.name, auroc, difference, id_images, tuple(rows), tuple(sentences))
 
 

@@ -23,7 +23,7 @@ def test_a_measured_set_has_its_own_variances() -> None:
     row = ws.power("rungs-cifar100").sets[0]
     assert (row.group, row.role, row.classes, row.images) == ("rung-1", "near", 15, 1500)
     (entry,) = (e for e in TABLE["measured"] if e["group"] == "rung-1")
-    assert [row.images, row.classes, row.subtrees] == entry["sizes"]
+    assert [row.images, row.classes, row.subtrees] == entry["origin"]["sizes"]
     subtrees, classes, images, id_images = entry["auroc"]
     of_ood, of_id = 0.8 * 0.2**2 / 1.2, 0.8**2 * 0.2 / 1.8
     variance = of_ood * ((subtrees + classes) / 15 + images / 1500) + of_id * id_images / 4000
