@@ -16,6 +16,7 @@ from tests.wordnet_splits.command import Command
 from wordnet_splits.benchmark.hierarchies import taxonomy_of
 from wordnet_splits.benchmark.manifest import Manifest, read_manifest
 from wordnet_splits.benchmark.recipe import load_recipe
+from wordnet_splits.datasets.catalog.own_hierarchy import _lexicon
 
 pytestmark = pytest.mark.usefixtures("own_datasets_forgotten")
 
@@ -142,6 +143,8 @@ def test_a_stranger_pulls_and_verifies_it_without_the_files(
     assert command("hub", "pull", "./published", "--out", "pulled").code == 0
     assert command("verify", "pulled/mine", *ROOT).code == 0
     assert command("diff", "pulled/mine", "build/mine").code == 0
+    assert command("build", "pulled/mine", *ROOT, "--out", "again").code == 0
+    assert command("diff", "pulled/mine", "again/mine").code == 0
     assert command("freeze", "pulled/mine", "--manifests", "frozen").code == 0
     assert read_manifest(here / "frozen/mine", check="all").sources_fingerprint == built.sources_fingerprint
 
@@ -216,6 +219,30 @@ def test_a_variant_and_a_dataset_bring_it_also(here: Path, command: Command) -> 
     assert None not in rows.values()
 
 
+def test_a_lexicon_of_wn_is_carried_as_files(
+    here: Path, command: Command, lexicon: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_catalog(
+        Path("pics/mypics.tsv"),
+        golden_retriever="oewn-3-n",
+        teapot="oewn-6-n",
+        zebra="oewn-2-n",
+        acoustic_guitar="oewn-4-n",
+    )
+    _recipe('file = "tree.tsv"\nname = "things"', f'wn = "{lexicon}"')()
+    _recipe('["animal"]', '["oewn-2-n"]')()
+    _recipe('{ not = { below_parent_of = "group:known" } }', '{ listed = ["acoustic guitar"] }')()
+    assert command("build", "mine.toml", *ROOT).code == 0
+    built = read_manifest(here / "build/mine", check="all")
+    assert (built.data.taxonomy.name, built.data.taxonomy.version) == ("oewn", "2024")
+    evidence = {row["class_id"]: row["evidence"] for row in built.classes.to_pylist()}
+    assert "animal (oewn-2-n)" in evidence["zebra"]
+    monkeypatch.setattr("wn.config.data_directory", here / "without")
+    _lexicon.cache_clear()
+    assert command("verify", "build/mine", *ROOT).code == 0
+    assert command("build", "mine.toml", *ROOT, "--out", "again").code == 2
+
+
 def _recipe(old: str, new: str) -> Callable[[], None]:
     def change() -> None:
         path = Path("mine.toml")
@@ -269,7 +296,7 @@ BAD = {
     "an absent file of nodes": (_recipe(FILE, FILE + '\nnodes = "names.tsv"'), "data", ["names.tsv"]),
     "file and wn": (_recipe(FILE, FILE + '\nwn = "oewn:2024"'), "recipe", ["mine.toml"]),
     "neither file nor wn": (_recipe(FILE, "").__call__, "recipe", ["mine.toml"]),
-    "a root of a lexicon": (_recipe(FILE, 'wn = "oewn:2024"\nroot = "top"'), "recipe", ["root"]),
+    "nodes of a lexicon": (_recipe(FILE, 'wn = "oewn:2024"\nnodes = "nodes.tsv"'), "recipe", ["nodes"]),
     "an unknown key": (_recipe(FILE, FILE + '\nfiles = "x"'), "recipe", ["files"]),
     "another word for it": (_recipe(TABLE, 'hierarchy = "birds"\n'), "recipe", ["hierarchy"]),
     "a name of two lines": (_recipe('"things"', '"a\\nb"'), "recipe", ["name"]),

@@ -62,7 +62,7 @@ class OwnHierarchy(BaseModel):
     nodes : file of the nodes' names and glosses; by default ``nodes.tsv`` next to ``file``, if it exists.
     root : name of the root to add above several roots.
     name : name in sentences and in the manifest; by default that of the file or the lexicon.
-    version : version of the hierarchy; by default the start of the SHA-256 of its content.
+    version : version of the hierarchy; by default the lexicon's, or the start of the content's SHA-256.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -79,8 +79,8 @@ class OwnHierarchy(BaseModel):
     def _one_origin(self) -> OwnHierarchy:
         if (self.file is None) == (self.wn is None):
             raise ValueError("give exactly one of file, wn")
-        if only := [key for key in ("nodes", "root") if self.wn is not None and getattr(self, key)]:
-            raise ValueError(f"`{only[0]}` only applies with `file`")
+        if self.wn is not None and self.nodes is not None:
+            raise ValueError("`nodes` only applies with `file`")
         return self
 
     def located(self, file: Path) -> OwnHierarchy:
@@ -109,7 +109,7 @@ class OwnHierarchy(BaseModel):
         MissingPackageError : `wn` is not installed.
         """
         if self.file is None:
-            return _lexicon(str(self.wn))
+            return _lexicon(str(self.wn), self.root, self.label, self.version or "")
         tree_file = self._file_id(self.file)
         nodes = self.nodes or (Path(self.file).parent / NODES).as_posix()
         nodes_file = self._file_id(nodes) if self.nodes or self._path(nodes).exists() else None
@@ -178,10 +178,10 @@ def _read(tree: FileId, nodes: FileId | None, root: str | None, name: str, versi
 
 
 @lru_cache(maxsize=4)
-def _lexicon(spec: str) -> Taxonomy:
-    from wordnet_splits.wordnet.taxonomy import load
+def _lexicon(spec: str, root: str | None, name: str, version: str) -> Taxonomy:
+    from wordnet_splits.wordnet.taxonomy import Taxonomy
 
-    return load(spec)
+    return Taxonomy.from_lexicon(spec, root=root, name=name, version=version)
 
 
 @lru_cache(maxsize=16)
