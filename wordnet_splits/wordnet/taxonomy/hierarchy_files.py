@@ -12,8 +12,10 @@ The order of rows is without effect: nodes are sorted by id, and ties go to the 
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Final
 
@@ -22,9 +24,8 @@ import numpy.typing as npt
 
 from wordnet_splits.base.errors import TaxonomyError
 from wordnet_splits.base.names import counted, is_one_line, listed, printable
-from wordnet_splits.base.text_formats import numbered_lines
 from wordnet_splits.base.untrusted import MiB, read_text
-from wordnet_splits.wordnet.taxonomy import graph, lexicon, wndb
+from wordnet_splits.wordnet.taxonomy import graph, wndb
 from wordnet_splits.wordnet.taxonomy.graph import Graph, PartGraph
 from wordnet_splits.wordnet.taxonomy.lexicon import Lexicon
 
@@ -47,6 +48,9 @@ _ID_RULE = "an id has 1 to 200 printable characters, without blanks and |, and d
 _SENSE = re.compile(r"(.+)#([1-9]\d{0,2})")
 _UNFIT = re.compile(r"[|\t ]|\n\n|\A\n")
 _COUNT = re.compile(r"\d{1,12}")  # a sum over a million nodes is a 64-bit integer
+
+_Name = tuple[int, int, str]
+"""Sense number of a name, 0 for none, its node and its spelling."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,6 +81,11 @@ class Rows:
         place = next(iter(self.columns.values()))[row] if self.lines is None else f"line {self.lines[row]}"
         return TaxonomyError(problem, where=f"{self.where}, {place}", hint=hint)
 
+    def in_order(self, column: str, rows: Sequence[int], default: str = "") -> list[str]:
+        """Return the cells of ``rows``, ``default`` for row -1; nothing for a column that is not there."""
+        cells = [*self.columns.get(column, ()), default]
+        return [cells[row] for row in rows] if len(cells) > 1 else []
+
 
 def read(tree: Path, nodes: Path | None = None, *, root: str | None = None) -> Content:
     """Return the hierarchy of two files; the nodes' ids are their names where ``nodes`` is None.
@@ -95,30 +104,26 @@ def read(tree: Path, nodes: Path | None = None, *, root: str | None = None) -> C
 
 
 def _read_rows(path: Path, headings: Sequence[str]) -> Rows:
-    text = read_text(path, largest=LARGEST, error=TaxonomyError)
-    lines = numbered_lines(text.replace("\r\n", "\n").split("\n"))
+    lines = read_text(path, largest=LARGEST, error=TaxonomyError).replace("\r\n", "\n").split("\n")
+    numbers = [n for n, line in enumerate(lines, 1) if line and line[0] != "#" and not line.isspace()]
     hint = f"the columns are {', '.join(headings)}, separated by tabs; the first {REQUIRED} suffice"
-    first, heading = lines[0] if lines else (1, "")
-    columns = heading.split("\t")
+    columns = lines[numbers[0] - 1].split("\t") if numbers else []
+    where = f"{path}, line {numbers[0] if numbers else 1}"
     if len(columns) < REQUIRED or columns != list(headings[: len(columns)]):
-        raise TaxonomyError("must begin with its columns", where=f"{path}, line {first}", hint=hint)
-    if len(lines) == 1:
-        raise TaxonomyError("must hold at least one row", where=f"{path}, line {first}", hint=hint)
-    rows = []
-    for number, line in lines[1:]:
-        cells = line.split("\t")
-        if len(cells) != len(columns):
-            problem = f"must have {counted(len(columns), 'column')}, got {len(cells)}"
+        raise TaxonomyError("must begin with the names of its columns", where=where, hint=hint)
+    if len(numbers) == 1:
+        raise TaxonomyError("must hold at least one row", where=where, hint=hint)
+    rows = [lines[number - 1] for number in numbers[1:]]
+    for number, row in zip(numbers[1:], rows, strict=True):
+        if row.count("\t") != len(columns) - 1:
+            problem = f"must have {counted(len(columns), 'column')}, got {row.count(chr(9)) + 1}"
             raise TaxonomyError(problem, where=f"{path}, line {number}", hint=hint)
-        if not (plain := line.replace("\t", "")).isprintable() and not is_one_line(plain):
+    cells = "\t".join(rows).split("\t")
+    for number, row in zip(numbers[1:], rows, strict=True) if not "".join(cells).isprintable() else ():
+        if not is_one_line(row.replace("\t", "")):
             problem = "holds a control character or an override of the text's direction"
             raise TaxonomyError(problem, where=f"{path}, line {number}")
-        rows.append(cells)
-    return Rows(
-        str(path),
-        dict(zip(columns, zip(*rows, strict=True), strict=True)),
-        [number for number, _ in lines[1:]],
-    )
+    return Rows(str(path), {name: cells[at :: len(columns)] for at, name in enumerate(columns)}, numbers[1:])
 
 
 def assemble(tree: Rows, nodes: Rows | None = None, *, root: str | None = None) -> Content:
@@ -139,19 +144,18 @@ def assemble(tree: Rows, nodes: Rows | None = None, *, root: str | None = None) 
     node_of = dict(zip(ids, range(len(ids)), strict=True))
     edges, parts = _graphs(tree, ids, node_of, child, parent, kind)
     if nodes is None:
-        return Content(ids, edges, _words(None, tree, ids, {}), parts, None, None)
-    row_of = _rows_of(nodes, tree, node_of, made)
-    glosses = _in_order(nodes.columns.get("gloss", ()), ids, row_of, "")
-    counts = _in_order(nodes.columns.get("count", ()), ids, row_of, "0")
+        return Content(ids, edges, _words(None, ids, (), tree.where), parts, None, None)
+    rows = _rows_of(nodes, tree, node_of, made)
+    glosses, counts = nodes.in_order("gloss", rows), nodes.in_order("count", rows, "0")
     for row, cell in enumerate(nodes.columns.get("count", ())):
         if not (_COUNT.fullmatch(cell) and cell.isascii()):
             raise nodes.error(row, f"a count must be a whole number from 0 on, got {printable(cell, 40)!r}")
     return Content(
         ids,
         edges,
-        _words(nodes, tree, ids, row_of),
+        _words(nodes, ids, rows, nodes.where),
         parts,
-        tuple(gloss.strip() for gloss in glosses) if any(map(str.strip, glosses)) else None,
+        tuple(map(str.strip, glosses)) if any(map(str.strip, glosses)) else None,
         np.array(counts, np.int64) if counts else None,
     )
 
@@ -222,79 +226,84 @@ def _graphs(
         _ = links.max_depths
     except graph.EdgeError as error:
         row = int(np.flatnonzero(is_a & (below == error.child) & (above == error.parent))[0])
-        raise tree.error(row, f"{error.what} through {child[row]} and {parent[row]}") from None
+        raise tree.error(row, f"{error.what}, through {child[row]} and {parent[row]}") from None
     part = ~is_a
     ends = zip(below[part].tolist(), above[part].tolist(), (kinds[part] - FIRST_PART).tolist(), strict=True)
     return links, PartGraph.from_edges(list(ends))
 
 
-def _rows_of(nodes: Rows, tree: Rows, node_of: Mapping[str, int], made: str | None) -> dict[str, int]:
-    """Return the row of each node; the root that is made may have none."""
-    row_of: dict[str, int] = {}
-    for row, node in enumerate(nodes.columns["node"]):
-        if node not in node_of:
-            raise nodes.error(row, f"{printable(node, 40)!r} is not a node of {tree.where}")
-        if row_of.setdefault(node, row) != row:
-            raise nodes.error(row, f"a second row of {node}")
+def _rows_of(nodes: Rows, tree: Rows, node_of: Mapping[str, int], made: str | None) -> list[int]:
+    """Return the row of each node; -1 for the root that is made, if it has none."""
+    given = nodes.columns["node"]
+    row_of = dict(zip(given, range(len(given)), strict=True))
+    for row, name in enumerate(given) if len(row_of) < len(given) or row_of.keys() - node_of.keys() else ():
+        if name not in node_of:
+            raise nodes.error(row, f"{printable(name, 40)!r} is not a node of {tree.where}")
+        if given.index(name) != row:
+            raise nodes.error(row, f"a second row of {name}")
     if absent := node_of.keys() - row_of.keys() - {made}:
         ends = zip(tree.columns["child"], tree.columns["parent"], strict=True)
-        row, node = next((row, end) for row, pair in enumerate(ends) for end in pair if end in absent)
-        raise tree.error(row, f"{node} has no row in {nodes.where}")
-    return row_of
+        row, name = next((row, end) for row, pair in enumerate(ends) for end in pair if end in absent)
+        raise tree.error(row, f"{name} has no row in {nodes.where}")
+    return [row_of.get(name, -1) for name in node_of]
 
 
-def _in_order(cells: Sequence[str], ids: Sequence[str], row_of: Mapping[str, int], default: str) -> list[str]:
-    """Return the cell of each node; nothing for a column that is not there."""
-    return [cells[row_of[node]] if node in row_of else default for node in ids] if cells else []
-
-
-def _words(nodes: Rows | None, tree: Rows, ids: Sequence[str], row_of: Mapping[str, int]) -> Lexicon:
+def _words(nodes: Rows | None, ids: Sequence[str], rows: Sequence[int], where: str) -> Lexicon:
     """Return the names of each node and the order of senses, with WordNet's irregular plurals."""
-    cells = _in_order(nodes.columns["names"], ids, row_of, "") if nodes else [""] * len(ids)
-    lemmas: list[list[str]] = []
-    numbers: dict[str, dict[int, int]] = {}
-    for node, (name, cell) in enumerate(zip(ids, cells, strict=True)):
-        names = _names(cell) if cell.strip() else [(name, 0)]
-        words = [word for word, _ in names]
-        if nodes and not (all(words) and len(set(words)) == len(words) <= MOST):
-            problem = f"must have 1 to {MOST} different names between |, got {printable(cell, 40)!r}"
-            raise nodes.error(row_of[name], problem)
-        if nodes and len(cell) > LONGEST_NAME and max(map(len, words)) > LONGEST_NAME:
-            raise nodes.error(row_of[name], f"a name must have at most {LONGEST_NAME} letters")
-        for word, number in names:
-            if numbers.setdefault(word.lower(), {}).setdefault(node, number) != number and nodes:
-                raise nodes.error(row_of[name], f"{word!r} has two sense numbers in one node")
-        lemmas.append(words)
-    senses = {word: list(shared) for word, shared in numbers.items()}
-    for word, shared in numbers.items():
-        if len(shared) > MOST:
-            where = (nodes or tree).where
-            raise TaxonomyError(f"{word!r} must be a name of at most {MOST} nodes", where=where)
-        if nodes and (len(shared) > 1 or max(shared.values()) > 1):
-            rows = {node: row_of.get(ids[node], 0) for node in shared}
-            senses[word] = _in_sense_order(word, shared, nodes, rows)
-    exceptions = wndb.ShippedTexts()["noun.exc"].decode("utf-8", "replace")
-    return lexicon.from_index(lemmas, senses, exceptions)
+    own = [f"{name}#1" if _SENSE.fullmatch(name) else name for name in ids]
+    given = nodes.in_order("names", rows) if nodes else own
+    cells = [cell if cell and not cell.isspace() else name for cell, name in zip(given, own, strict=True)]
+    counts = [cell.count("|") + 1 for cell in cells]
+    owners = np.repeat(np.arange(len(ids)), counts).tolist()
+    words = [text.strip() for text in "|".join(cells).split("|")]
+    numbers = [0] * len(words)
+    for at, text in enumerate(words):
+        if "#" in text and (match := _SENSE.fullmatch(text)):
+            words[at], numbers[at] = match[1].rstrip(), int(match[2])
+    if nodes and not (all(words) and max(map(len, words)) <= LONGEST_NAME and max(counts) <= MOST):
+        for node, word in zip(owners, words, strict=True):
+            if not 0 < len(word) <= LONGEST_NAME or counts[node] > MOST:
+                problem = f"must have 1 to {MOST} names between |, of 1 to {LONGEST_NAME} letters each"
+                raise nodes.error(rows[node], problem)
+    text = "\n".join([*words, ""]).replace(" ", "_")
+    keys = text.lower().split("\n")[:-1]
+    node_of = dict(zip(keys, owners, strict=True))
+    repeated = {key for key, count in Counter(keys).items() if count > 1}
+    shared: dict[str, list[_Name]] = {}
+    for at, key in enumerate(keys):
+        if numbers[at] or key in repeated:
+            shared.setdefault(key, []).append((numbers[at], owners[at], words[at]))
+    senses = {key: _in_sense_order(key, names, nodes, rows) for key, names in shared.items()}
+    if max(map(len, senses.values()), default=0) > MOST:
+        raise TaxonomyError(f"a name must be one of at most {MOST} nodes", where=where)
+    index = sorted(node_of)
+    index_nodes = [node for key in index for node in senses.get(key) or (node_of[key],)]
+    return Lexicon(
+        lemma_counts=np.array(counts, np.uint8),
+        lemma_text=text,
+        index_text="".join(f"{key}\n" for key in index),
+        index_counts=np.array([len(senses[key]) if key in senses else 1 for key in index], np.uint8),
+        index_nodes=np.array(index_nodes, np.int32),
+        exceptions_text=wndb.ShippedTexts()["noun.exc"].decode("utf-8", "replace"),
+    )
 
 
-def _names(cell: str) -> list[tuple[str, int]]:
-    """Return the names in a cell, underscores for spaces, and their sense numbers, 0 for none."""
-    names = []
-    for text in cell.split("|"):
-        match = _SENSE.fullmatch(text.strip()) if "#" in text else None
-        word, number = (match[1].rstrip(), int(match[2])) if match else (text.strip(), 0)
-        names.append((word.replace(" ", "_"), number))
-    return names
-
-
-def _in_sense_order(word: str, numbers: Mapping[int, int], nodes: Rows, rows: Mapping[int, int]) -> list[int]:
-    """Return the nodes that share a name by the number of its sense in each: 1, 2 and so on, each once."""
+def _in_sense_order(key: str, names: Sequence[_Name], nodes: Rows | None, rows: Sequence[int]) -> list[int]:
+    """Return the nodes of a name by its sense numbers, which must be 1, 2 and so on; without rows by id."""
+    numbers: dict[int, int] = {}
+    for number, node, _ in names:
+        if numbers.setdefault(node, number) != number and nodes:
+            raise nodes.error(rows[node], f"{key!r} has two sense numbers in one node")
+    if nodes is None:
+        return list(numbers)
+    if len({(node, text) for _, node, text in names}) < len(names):
+        raise nodes.error(rows[names[-1][1]], f"{key!r} is a name of a node twice")
     ordered = sorted(numbers, key=lambda node: (numbers[node], rows[node]))
     for expected, node in enumerate(ordered, 1):
-        if numbers[node] != expected:
-            problem = f"{word!r} is a name of {counted(len(numbers), 'node')}: "
+        if numbers[node] != expected and (len(numbers) > 1 or numbers[node]):
+            problem = f"{key!r} is a name of {counted(len(numbers), 'node')}: "
             problem += f"its sense number must be {expected} here, got {numbers[node] or 'none'}"
-            raise nodes.error(rows[node], problem, hint=f"number its senses from 1: {word}#1, {word}#2")
+            raise nodes.error(rows[node], problem, hint=f"number its senses from 1: {key}#1, {key}#2")
     return ordered
 
 
@@ -306,8 +315,9 @@ def tables(content: Content) -> tuple[bytes, bytes]:
     TaxonomyError : an id, name or gloss cannot stand in a cell, or there are no edges.
     """
     ids, links, parts = content.ids, content.graph, content.parts
-    words = content.lexicon.lemma_text
-    if not len(links.parent_indices) or not all(map(_is_id, ids)) or _UNFIT.search(words):
+    lemmas, glosses = content.lexicon.lemma_text, content.glosses or ("",) * len(ids)
+    fits = all(map(_is_id, ids)) and not _UNFIT.search(lemmas) and all(map(is_one_line, glosses))
+    if not len(links.parent_indices) or not fits:
         raise TaxonomyError("the hierarchy has no edges, or ids or names that no table holds", hint=_ID_RULE)
     child = np.concatenate([np.repeat(np.arange(len(ids)), np.diff(links.parent_indptr)), parts.parts])
     parent = np.concatenate([links.parent_indices, parts.wholes])
@@ -316,10 +326,12 @@ def tables(content: Content) -> tuple[bytes, bytes]:
     names = tuple(KINDS)
     edges = zip(child[order].tolist(), parent[order].tolist(), kind[order].tolist(), strict=True)
     tree = ["\t".join(TREE), *(f"{ids[c]}\t{ids[p]}\t{names[k]}" for c, p, k in edges)]
-    glosses = content.glosses or ("",) * len(ids)
+    counts = content.lexicon.lemma_counts
+    owners = np.repeat(np.arange(len(ids)), counts).tolist()
+    numbered = iter(map(_spaced, map(content.lexicon.numbered, lemmas.split("\n"), owners)))
     cells = [
-        f"{name}\t{'|'.join(map(_spaced, content.lexicon.numbered_names(node)))}\t{gloss}"
-        for node, (name, gloss) in enumerate(zip(ids, glosses, strict=True))
+        f"{name}\t{'|'.join(islice(numbered, count))}\t{gloss}"
+        for name, count, gloss in zip(ids, counts.tolist(), glosses, strict=True)
     ]
     headings = NODES if content.counts is not None else NODES[:3]
     if content.counts is not None:

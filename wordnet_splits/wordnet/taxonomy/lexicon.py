@@ -104,14 +104,19 @@ class Lexicon:
             name = self._names[node] = f"{lemma}.n.{self.nodes(lemma).index(node) + 1:02d}"
         return name
 
-    def numbered_names(self, node: int) -> list[str]:
-        """Return the lemmas of ``node``, those that several nodes share with the sense: ``dog#1``."""
-        names = []
-        for lemma in self.lemmas(node):
-            nodes = self.nodes(lemma.lower())
-            numbered = len(nodes) > 1 or ("#" in lemma and _NUMBER.search(lemma))
-            names.append(f"{lemma}#{nodes.index(node) + 1}" if numbered else lemma)
-        return names
+    @cached_property
+    def _shared(self) -> dict[str, list[int]]:
+        _, starts, nodes = self._index
+        several = np.flatnonzero(self.index_counts > 1).tolist()
+        keys = self.keys
+        return {keys[at]: nodes[starts[at] : starts[at + 1]] for at in several}
+
+    def numbered(self, lemma: str, node: int) -> str:
+        """Return a lemma of ``node`` with the number of its sense if several nodes share it: ``dog#1``."""
+        nodes = self._shared.get(lemma.lower())
+        if nodes is not None:
+            return f"{lemma}#{nodes.index(node) + 1}"
+        return f"{lemma}#1" if "#" in lemma and _NUMBER.search(lemma) else lemma
 
     def base_forms(self, form: str) -> tuple[str, ...]:
         """Return the lemmas that ``form`` can be inflected from, itself first."""

@@ -138,7 +138,9 @@ class Vocabulary:
         In custom hierarchies, the first name as nodes.tsv has it, with underscores: ``dog#1``.
         """
         node = self.index(wnid)
-        return self._words.name(node) if self.is_wordnet else self._words.numbered_names(node)[0]
+        if self.is_wordnet:
+            return self._words.name(node)
+        return self._words.numbered(self._words.lemmas(node)[0], node)
 
     def nltk_name(self, wnid: str) -> str:
         """Return ``dog.n.01`` in any hierarchy: NLTK's Wu-Palmer breaks ties by it."""
