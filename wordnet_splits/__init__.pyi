@@ -1,3 +1,4 @@
+from .audit.name_list import audit_names as audit_names
 from .audit.overlaps import audit_classes as audit_classes
 from .audit.thresholds import thresholds as thresholds
 from .authoring.folder_benchmark import make_benchmark as make_benchmark

@@ -12,7 +12,8 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from tools.wndb_export import index_sense, wndb_texts
-from wordnet_splits.linking.candidates import ADJECTIVES, COUNTS
+from wordnet_splits.linking.candidates import ADJECTIVES
+from wordnet_splits.wordnet.lexicons import COUNTS
 from wordnet_splits.wordnet.taxonomy import load
 
 ABOUT = (

@@ -1,4 +1,4 @@
-"""Commands on lists of classes: audit, thresholds."""
+"""Commands on lists of classes and their names: audit list, audit names, audit thresholds."""
 
 from __future__ import annotations
 
@@ -22,6 +22,7 @@ from wordnet_splits.base.terminal.output import (
 )
 from wordnet_splits.cli.main import app
 from wordnet_splits.datasets.sources.roots import parse_roots
+from wordnet_splits.wordnet.lexicons import ENGLISH
 from wordnet_splits.wordnet.taxonomy import load
 
 if TYPE_CHECKING:
@@ -118,6 +119,59 @@ def _print_audit(report: Audit, most: int | None, *, glosses: bool) -> None:
         print_lines(report.table(width=terminal_width(), most=most))
     to_stdout()
     print_lines(LIMITS)
+
+
+@app.command(
+    "audit names",
+    examples=[
+        "wordnet-splits audit names clip-names.txt --benchmark openood-imagenet1k --all",
+        "wordnet-splits audit names --benchmark openood-imagenet1k --out names.csv",
+    ],
+)
+def audit_names(
+    names: Annotated[
+        Path | None,
+        typer.Argument(
+            metavar="LIST",
+            help="A file with a name a line in label order, or a table with columns class_id and name; by "
+            "default the names that zero-shot models get.",
+        ),
+    ] = None,
+    *,
+    benchmark: Annotated[str, typer.Option(help="The benchmark whose ID classes have these names.")],
+    column: Annotated[str | None, typer.Option(help="The column of the names in a table.")] = None,
+    language: Annotated[
+        str, typer.Option(help="Language of the names: a code such as fr, or a file of WN-LMF.")
+    ] = ENGLISH,
+    all_: Annotated[
+        bool, typer.Option("--all", help="Show every name with a problem, not the first 20.")
+    ] = False,
+    out: Annotated[
+        Path | None, typer.Option(help="File for a row per name (.csv, .parquet), or a page (.html).")
+    ] = None,
+    manifests: Manifests = None,
+    json: Json = False,
+) -> int:
+    """Check the class names of a vision-language model: which collide, mislead or name another class."""
+    from wordnet_splits.audit.name_list import LIMITS, MAX_ROWS, audit_names
+    from wordnet_splits.audit.report import check_output
+
+    if out is not None:
+        check_output(out)
+    check_outputs(out, inputs=(names,) if names is not None else ())
+    report = audit_names(names, benchmark, column=column, language=language, manifests=manifests)
+    if out is not None:
+        report.write(out)
+        to_stderr(f"written to {out}")
+
+    def print_text() -> None:
+        to_stdout(report.heading)
+        print_fields(report.summary())
+        for lines in (report.table(width=terminal_width(), most=None if all_ else MAX_ROWS), LIMITS):
+            print_lines(["", *lines] if lines else [])
+
+    print_result(report, json, print_text)
+    return DONE if report.ok else NEGATIVE
 
 
 @app.command(

@@ -51,7 +51,7 @@ from wordnet_splits.datasets.sources.roots import Roots
 from wordnet_splits.explorer import make_site
 from wordnet_splits.linking.catalog_maker import Ask
 from wordnet_splits.linking.class_names import without_accents
-from wordnet_splits.linking.languages import ENGLISH
+from wordnet_splits.wordnet.lexicons import ENGLISH
 from wordnet_splits.wordnet.taxonomy import load
 
 MEASURE = "mean"

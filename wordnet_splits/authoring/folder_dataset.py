@@ -36,7 +36,7 @@ from wordnet_splits.datasets.sources import check_source, open_source
 from wordnet_splits.datasets.sources.roots import Roots, resolve_root
 from wordnet_splits.linking.catalog_maker import Ask, make_catalog, was_made
 from wordnet_splits.linking.classes import classes_below, origin_of
-from wordnet_splits.linking.languages import ENGLISH
+from wordnet_splits.wordnet.lexicons import ENGLISH
 from wordnet_splits.wordnet.taxonomy import load
 
 SHOWN = 3

@@ -15,13 +15,13 @@ from wordnet_splits.benchmark.rules.keywords import (
     stopwords,
 )
 from wordnet_splits.linking.class_names import ParsedName, Words
+from wordnet_splits.wordnet.lexicons import sense_counts
 from wordnet_splits.wordnet.taxonomy import Taxonomy
 
 SUPPLEMENT = files("wordnet_splits") / "data" / "supplement.tsv"
 WORDNET = "3.0"
 """Version of WordNet of the supplement and of the sense counts: sense numbers differ between versions."""
 ADJECTIVES = files("wordnet_splits") / "data" / "wordnet" / "adjectives.tsv"
-COUNTS = files("wordnet_splits") / "data" / "wordnet" / "sense_counts.tsv"
 
 KINDS = (
     "synset",
@@ -183,12 +183,6 @@ class Lemmas:
         if word.endswith("s") and len(word) > SHORTEST_PART and not word.endswith("ss"):
             forms.append(word[:-1])
         return [form for form in dict.fromkeys([*forms, plural]) if form != word]
-
-
-@cache
-def sense_counts() -> Mapping[str, tuple[int, ...]]:
-    """Return lemma -> number of tagged occurrences of each sense, without zeros at the end."""
-    return {lemma: tuple(map(int, counts.split())) for lemma, counts in read_rows(COUNTS)}
 
 
 @cache

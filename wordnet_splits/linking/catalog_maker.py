@@ -22,8 +22,8 @@ from wordnet_splits.base.terminal.output import to_stderr
 from wordnet_splits.datasets.catalog import CONFIDENCE, FIXED_COLUMNS, Catalog, read_catalog
 from wordnet_splits.datasets.catalog.table import SURE, UNSURE
 from wordnet_splits.linking.classes import DatasetClasses, classes_below, listed_classes, read_names
-from wordnet_splits.linking.languages import ENGLISH
 from wordnet_splits.linking.proposals import Proposal, propose_synsets
+from wordnet_splits.wordnet.lexicons import ENGLISH
 from wordnet_splits.wordnet.taxonomy import Taxonomy, load
 from wordnet_splits.wordnet.taxonomy.identifiers import read_ids
 

@@ -14,10 +14,11 @@ from wordnet_splits.base.tabular import Tabular
 from wordnet_splits.linking.class_names import ParsedName, parse_names
 from wordnet_splits.linking.gathering import Graphs
 from wordnet_splits.linking.joint_reading import Reading, graphs_of, read_parsed
-from wordnet_splits.linking.languages import ENGLISH, load_language
+from wordnet_splits.linking.languages import load_language
 from wordnet_splits.linking.pool import UNARY, Floats
 from wordnet_splits.linking.reasons import COMMON, Candidate, Explainer, contradiction
 from wordnet_splits.linking.weights import Model, is_adjective, looks_foreign, needs_confirmation, ranked
+from wordnet_splits.wordnet.lexicons import ENGLISH
 from wordnet_splits.wordnet.taxonomy import Taxonomy, load
 from wordnet_splits.wordnet.taxonomy.identifiers import Identified
 

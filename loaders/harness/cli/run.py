@@ -54,8 +54,9 @@ MAX_NAME_LENGTH = 100
 SHOWN = {"composition", "missing", "runs", "notes", "left_out", "metrics", "foreign", "clusters"}
 """Fields of ``about.json`` that ``--json`` prints."""
 WITHOUT_ARRAYS = (
-    *("model", "weights", "runs", "head", "transform", "mean", "std", "num_classes", "negatives", "template"),
-    *("root", "packed", "store", "shard", "merge", "keep", "batch_size", "workers", "device", "trust_model"),
+    *("model", "weights", "runs", "head", "transform", "mean", "std", "num_classes"),
+    *("names", "negatives", "template", "root", "packed", "store", "shard", "merge", "keep"),
+    *("batch_size", "workers", "device", "trust_model"),
 )
 """Options of the command that change nothing where arrays are evaluated."""
 OUT = Path("build/results")
@@ -121,6 +122,13 @@ def run_evaluation(
     num_classes: Annotated[
         int | None,
         typer.Option(min=1, help="Number of outputs, for names that make any number, as timm:resnet18."),
+    ] = None,
+    names: Annotated[
+        Path | None,
+        typer.Option(
+            help="Names of ID classes for clip: and open_clip: models: one a line in label order, or a table "
+            "with columns class_id and name."
+        ),
     ] = None,
     negatives: Annotated[
         Path | None, typer.Option(help="Negative words of clip: and open_clip: models, one a line.")
@@ -264,7 +272,7 @@ def run_evaluation(
         mapping=mapping,
         mean=mean,
         std=std,
-        options=_model_options(model or (), manifest, num_classes, negatives, template),
+        options=_model_options(model or (), manifest, num_classes, names, negatives, template),
     )
     folder = out or OUT / manifest.name / folder_name(models)
     if not overwrite and job is None:
@@ -305,14 +313,15 @@ def _model_options(
     models: Sequence[str],
     manifest: Manifest,
     num_classes: int | None,
+    names: Path | None,
     negatives: Path | None,
     templates: Sequence[str] | None,
 ) -> dict[str, Any]:
     """Return the options of the models; zero-shot ones get the benchmark's ID classes as names."""
     zero_shot = [model for model in models if model.partition(":")[0] in ("clip", "open_clip")]
-    if not zero_shot and (negatives or templates):
+    if not zero_shot and (names or negatives or templates):
         raise SplitsError(
-            "--negatives and --template are for zero-shot models",
+            "--names, --negatives and --template are for zero-shot models",
             hint="as --model clip:openai/clip-vit-base-patch16",
         )
     if zero_shot and len(zero_shot) < len(models):
@@ -322,6 +331,7 @@ def _model_options(
     options = {
         "num_classes": num_classes,
         "names": manifest if zero_shot else None,
+        "rename": names,
         "negatives": negatives,
         "templates": templates,
     }

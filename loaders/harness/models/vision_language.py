@@ -7,8 +7,7 @@ Supervision, ICML 2021). Every detector runs on them as on any classifier's.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,16 +17,19 @@ from torch.nn import functional
 
 from wordnet_splits.base.digests import sampling_key
 from wordnet_splits.base.errors import DataError
-from wordnet_splits.base.names import same_spelling
+from wordnet_splits.base.names import counted, listed
 from wordnet_splits.benchmark.manifest import Manifest
 from wordnet_splits.benchmark.resolve import load_manifest
-from wordnet_splits.datasets.word_lists import read_words
+from wordnet_splits.datasets.word_lists import ADJECTIVE, SENTENCES, read_names, read_words
+from wordnet_splits.wordnet.lexicons import ENGLISH
+from wordnet_splits.wordnet.prompt_names import folded, nouns_of, prompt_names
+from wordnet_splits.wordnet.taxonomy import load
 
 from ..data.arrays import COSINE_SCALE
 from .class_map import LabelSpace
 
 TEMPLATES = ("a photo of a {}.",)
-ADJECTIVE_TEMPLATES = ("This is a {} photo",)
+ADJECTIVE_TEMPLATES = (SENTENCES[ADJECTIVE],)
 """Sentence of the words whose kind is not ``noun``, as in the code of NegLabel's authors."""
 TEXT_BATCH = 256
 DRAW = "negatives"
@@ -85,6 +87,8 @@ def zero_shot(
     negatives: Sequence[str] | str | Path = (),
     templates: Sequence[str] | str = TEMPLATES,
     negative_templates: Sequence[str] | str | None = None,
+    rename: Mapping[str, str] | str | Path | None = None,
+    language: str = ENGLISH,
 ) -> ZeroShot:
     """Return a zero-shot classifier of an image encoder.
 
@@ -92,18 +96,24 @@ def zero_shot(
     ----------
     encoder : images (n, 3, h, w) -> embeddings (n, d).
     encode_text : sentences -> embeddings (n, d).
-    names : class names in label order, or a benchmark, whose ID classes are taken.
+    names : class names in label order, or a benchmark, whose ID classes are taken as of `id_classes`.
     negatives : words that are not ID classes, for `neglabel`; or their file, as of `audit_negatives`.
     templates : sentences, each with a ``{}`` for the name; embeddings of length 1 are averaged over them.
     negative_templates : templates of the negative words, by default the same; words of a file whose column
         ``kind`` is not ``noun`` have `ADJECTIVE_TEMPLATES`.
+    rename, language : of the names of a benchmark's classes, see `id_classes`.
 
     Raises
     ------
     DataError : a template without ``{}``, a name twice, or embeddings whose number or width differs, or that
         are zero or not finite.
     """
-    classes, names = id_classes(names) if isinstance(names, str | Manifest) else (list(names), list(names))
+    if isinstance(names, str | Manifest):
+        classes, names = id_classes(names, rename=rename, language=language)
+    elif rename is not None or language != ENGLISH:
+        raise DataError("rename and language only apply with a benchmark", where="names")
+    else:
+        classes, names = list(names), list(names)
     if not names:
         raise DataError("class names must not be empty", where="names")
     if not all(isinstance(name, str) and name.strip() for name in names):
@@ -121,12 +131,35 @@ def zero_shot(
     return ZeroShot(encoder, text, names, negative_rows, words, classes)
 
 
-def id_classes(benchmark: Manifest | str) -> tuple[list[str], list[str]]:
-    """Return the class id and a name of each ID class in label order, the first of a class with several."""
+def id_classes(
+    benchmark: Manifest | str,
+    *,
+    rename: Mapping[str, str] | str | Path | None = None,
+    language: str = ENGLISH,
+) -> tuple[list[str], list[str]]:
+    """Return the class id and a distinct name of each ID class, in label order.
+
+    Parameters
+    ----------
+    benchmark : a manifest, or its name. Names follow the rule of `wordnet_splits.wordnet.prompt_names`.
+    rename : names that replace the rule's, by class id; or their file, a name a line in label order or a
+        table with columns ``class_id`` and ``name``.
+    language : of the names: ``en``, a code such as ``fr`` whose lexicon is installed for `wn`, or a WN-LMF
+        file.
+
+    Raises
+    ------
+    DataError : two classes with the same name, or classes without a word in the language.
+    """
     manifest = load_manifest(benchmark, check="classes")
     labels = LabelSpace.of(manifest.classes).labels
     classes = [label.class_id for label in labels]
-    names = [label.name.split(",")[0].replace("_", " ") for label in labels]
+    named = prompt_names([(label.name, label.wnids) for label in labels], nouns_of(language, load()))
+    given = {} if rename is None else read_names(rename, classes)
+    names = [given[i].text if i in given else name for i, name in zip(classes, named, strict=True)]
+    if absent := [i for i, name in zip(classes, names, strict=True) if not name]:
+        reason = f"{counted(len(absent), 'class')} have no word in {language}: {listed(absent, 5)}"
+        raise DataError(reason, where=manifest.name, hint="give them names: rename={CLASS_ID: NAME}")
     _refuse_shared_prompts(classes, names, where=manifest.name)
     return classes, names
 
@@ -135,24 +168,20 @@ def _refuse_shared_prompts(classes: Sequence[str], names: Sequence[str], *, wher
     """Raise DataError for names that differ only in case and separators, which tokenizers fold."""
     of_name: dict[str, list[str]] = {}
     for class_id, name in zip(classes, names, strict=True):
-        of_name.setdefault(_folded(name), []).append(name if name == class_id else f"{name} ({class_id})")
+        of_name.setdefault(folded(name), []).append(name if name == class_id else f"{name} ({class_id})")
     shared = [" and ".join(alike) for alike in of_name.values() if len(alike) > 1]
     if shared:
         raise DataError(
             f"class names must be distinct: {', '.join(shared)}",
             where=where,
-            hint="give distinct names in label order as a list, and evaluate with mapping='identity'",
+            hint="give distinct names, those of a benchmark's classes as rename={CLASS_ID: NAME}",
         )
 
 
 def leaked_class_names(words: Collection[str], names: Iterable[str]) -> list[str]:
     """Return the class names that are among words, or have a synonym among them; case and hyphens aside."""
-    folded = {_folded(word) for word in words}
-    return [name for name in names if not folded.isdisjoint(map(_folded, name.split(",")))]
-
-
-def _folded(word: str) -> str:
-    return re.sub(r"[\s-]+", " ", same_spelling(word)).strip().casefold()
+    spelled = {folded(word) for word in words}
+    return [name for name in names if not spelled.isdisjoint(map(folded, name.split(",")))]
 
 
 def _embed(encode_text: EncodeText, words: Sequence[str], templates: Sequence[str] | str) -> Tensor:

@@ -9,9 +9,10 @@ import pytest
 
 from tools.wndb_export import wndb_texts
 from wordnet_splits.linking import gathering, propose_synsets
-from wordnet_splits.linking.candidates import LONGEST, MOST_TOLD, Lemmas, sense_counts
+from wordnet_splits.linking.candidates import LONGEST, MOST_TOLD, Lemmas
 from wordnet_splits.linking.joint_reading import read_names
 from wordnet_splits.linking.pool import UNARY
+from wordnet_splits.wordnet.lexicons import sense_counts
 from wordnet_splits.wordnet.taxonomy import Taxonomy
 
 

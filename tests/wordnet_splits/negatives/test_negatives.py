@@ -124,6 +124,29 @@ def test_a_first_line_is_a_header_in_tables_only(tmp_path, name, content, words)
     assert [w.word for w in audit_negatives(["word"], ["dog"], ood=[], taxonomy=ANIMALS).words] == ["word"]
 
 
+def test_neglabels_sentences_are_read_as_their_words(tmp_path, neglabel, published):
+    rows = list(csv.DictReader(neglabel.read_text("utf-8").splitlines()[1:], delimiter="\t"))
+    sentences = {"noun": "the nice {}", "adjective": "This is a {} photo"}
+    path = tmp_path / "selected.txt"
+    path.write_text("\n".join(sentences[row["kind"]].format(row["word"]) for row in rows) + "\n", "utf-8")
+    report = audit_negatives(path, ood=["openood-imagenet1k"])
+    assert (report.counts, report.ood_sets) == (published.counts, published.ood_sets)
+    assert Counter(word.kind for word in report.words) == {"noun": 8578, "adjective": 1921}
+    few = tmp_path / "few.txt"
+    few.write_text("the nice dog\nThis is a red photo\n")
+    report = audit_negatives(few, ["dog"], ood=[], taxonomy=ANIMALS)
+    report.write_clean(tmp_path / "clean.txt")
+    assert [word.relation for word in report.words] == ["equal", None]
+    assert (tmp_path / "clean.txt").read_text() == "This is a red photo\n"
+
+
+@pytest.mark.parametrize("template", ["a photo of a {}.", "itap of {}"])
+def test_sentences_of_another_template_are_refused(template):
+    words = [template.format(name) for name in ("dog", "cat", "drill", "pug dog", "crane", "hoist") * 2]
+    with raises(DataError, naming=12):
+        audit_negatives(words, ["dog"], ood=[], taxonomy=ANIMALS)
+
+
 def test_id_classes_without_a_synset_are_reported():
     report = audit_negatives(["matted", "tench"], "dtd", ood=[])
     assert len(report.known_not_judged) == 3

@@ -131,7 +131,7 @@ def _plain(value: Any) -> bool:
     return value is None or isinstance(value, str | int | float | bool)
 
 
-OPTIONS = ("names", "negatives", "templates", "negative_templates")
+OPTIONS = ("names", "negatives", "templates", "negative_templates", "rename", "language")
 """Options of these sources, as of `zero_shot`."""
 
 

@@ -229,7 +229,7 @@ def test_classes_without_a_prompt_of_their_own_are_refused(encoder, names):
     assert refused.value.where == "names"
 
 
-@pytest.mark.parametrize("benchmark", ["digits", "openood-cifar100", "openood-imagenet200"])
+@pytest.mark.parametrize("benchmark", ["digits", "openood-cifar100", "openood-imagenet1k"])
 def test_id_classes_have_distinct_names(encoder, benchmark):
     classes, names = id_classes(benchmark)
     assert len({name.casefold() for name in names}) == len(names)
@@ -237,13 +237,34 @@ def test_id_classes_have_distinct_names(encoder, benchmark):
     assert (module.classes, module.names) == (tuple(classes), tuple(names))
 
 
-@pytest.mark.parametrize("act", [id_classes, lambda name: zero_shot(None, encode_text, name)])
+def test_names_are_replaced_by_the_callers(encoder, tmp_path):
+    (tmp_path / "names.tsv").write_text("class_id\tname\n4\tquartet\n")
+    (tmp_path / "all.txt").write_text("\n".join(DIGITS[::-1]) + "\n")
+    by_rule = id_classes("digits")[1]
+    for rename, expected in (
+        ({"4": "quartet"}, [*by_rule[:4], "quartet", by_rule[5]]),
+        (tmp_path / "names.tsv", [*by_rule[:4], "quartet", by_rule[5]]),
+        (tmp_path / "all.txt", DIGITS[::-1]),
+    ):
+        assert zero_shot(encoder, encode_text, "digits", rename=rename).names == tuple(expected)
+
+
+@pytest.mark.parametrize(
+    "act", [id_classes, lambda name, **given: zero_shot(None, encode_text, name, **given)]
+)
 def test_id_classes_that_share_a_name_are_refused_and_named(act):
-    with pytest.raises(DataError) as refused:
-        act("openood-imagenet1k")
-    assert refused.value.where == "openood-imagenet1k"
-    cranes, cardigans, maillots = "n02012849 n03126707", "n02113186 n02963159", "n03710637 n03710721"
-    assert set(re.findall(r"n\d{8}", refused.value.what)) == set(f"{cranes} {cardigans} {maillots}".split())
+    with raises(DataError, where="openood-imagenet1k", naming=("n02012849", "n03126707")) as refused:
+        act("openood-imagenet1k", rename={"n02012849": "crane", "n03126707": "Crane"})
+    assert len(re.findall(r"n\d{8}", refused.value.what)) == 2
+    with raises(DataError, where="digits"):
+        act("digits", rename={"0": "one"})
+    with raises(UnknownNameError, naming="x"):
+        act("digits", rename={"x": "one"})
+
+
+def test_only_classes_of_a_benchmark_are_renamed(encoder):
+    with raises(DataError, where="names"):
+        zero_shot(encoder, encode_text, DIGITS, rename={"0": "nought"})
 
 
 def test_a_text_encoder_of_another_shape(encoder):
@@ -332,7 +353,8 @@ def test_the_command_gives_a_zero_shot_model_the_names_of_the_benchmark(
         "--negatives",
         "words.txt",
     ]
-    clip = ["--model", f"clip:{clip_folder}", "--template", "a photo of {}."]
+    (tmp_path / "names.txt").write_text("\n".join(DIGITS) + "\n")
+    clip = ["--model", f"clip:{clip_folder}", "--template", "a photo of {}.", "--names", "names.txt"]
     assert run(app, [*words, *clip, "--out", "results"], "unknown-eval") == 0
     assert "names of 1 of the 4 classes" in " ".join("".join(capsys.readouterr()).split())
     assert run(app, [*words, "--model", "timm:resnet18"], "unknown-eval") == 2

@@ -1,0 +1,252 @@
+"""Audit a list of class names, as prompts of a vision-language model, against the synsets of the classes.
+
+Published lists hold one name for each class, in label order. Two classes with one name have one prompt, and
+one of them can never win (CLIP's names of ImageNet have *missile* and *sunglasses* twice; the first words of
+its synsets *crane* and *maillot*).
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from wordnet_splits.audit.report import TEXT_WIDTH, check_output, share, write_table_page
+from wordnet_splits.base.parquet import schema_of, write_table_file
+from wordnet_splits.base.tabular import Tabular, text_table
+from wordnet_splits.benchmark.manifest import Manifest
+from wordnet_splits.benchmark.resolve import load_manifest
+from wordnet_splits.datasets.word_lists import Word, read_names
+from wordnet_splits.wordnet.lexicons import ENGLISH
+from wordnet_splits.wordnet.prompt_names import (
+    LATER,
+    RARE,
+    NamedClass,
+    Nouns,
+    folded,
+    is_other,
+    misleading,
+    name_options,
+    names_of_classes,
+    nouns_of,
+    prompt_names,
+)
+from wordnet_splits.wordnet.taxonomy import load
+
+MEANINGS = {
+    "mix_up": "the name of another class only: is the list in label order?",
+    "collision": "the name of another line, too: both classes have one prompt",
+    "shared": "a name of this and of another class",
+    "other_word": "a noun, but of none of the class's synsets",
+    RARE: "occurs more often in another sense in tagged texts",
+    LATER: "WordNet lists another sense first, tagged texts do not; no problem",
+}
+"""Problems of a name, the worst first; the last is only a note."""
+LIMITS = (
+    "Names are compared with WordNet, without case and hyphens. An encoder may know",
+    "words that WordNet lacks, and may read a word in another of its senses.",
+)
+"""Caveats, as lines for a terminal."""
+SCHEMA = schema_of("label:int32 class_id name class_name line:int32 problems other other_name proposal")
+MAX_ROWS = 20
+"""Names printed by default."""
+_ASIDE = re.compile(r"(.+?)\s*\((.+)\)")
+
+
+@dataclass(frozen=True)
+class AuditedName:
+    """A name of a class, and its problems, as of `MEANINGS`.
+
+    Attributes
+    ----------
+    label, class_id, class_name : the class in the benchmark.
+    line : position in the list, from 1.
+    other, other_name : a class with the same name, if any.
+    proposal : another name by the rule of `wordnet_splits.wordnet.prompt_names`; ``""`` without a problem.
+    """
+
+    label: int
+    class_id: str
+    name: str
+    class_name: str
+    line: int
+    problems: tuple[str, ...]
+    other: str | None
+    other_name: str | None
+    proposal: str
+
+
+@dataclass(frozen=True)
+class NamesAudit(Tabular):
+    """Every name of a list compared with the ID classes of a benchmark, ``against``; ``known`` of them."""
+
+    listed: str
+    against: str
+    known: int
+    names: tuple[AuditedName, ...]
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """Numbers of ``names``, and of those with each of `MEANINGS`."""
+        found = Counter(problem for item in self.names for problem in item.problems)
+        return {"names": len(self.names), **{problem: found[problem] for problem in MEANINGS}}
+
+    @property
+    def with_problems(self) -> list[AuditedName]:
+        """Names with a problem, the worst first."""
+        named = [item for item in self.names if item.problems not in ((), (LATER,))]
+        return sorted(named, key=lambda item: list(MEANINGS).index(item.problems[0]))
+
+    @property
+    def ok(self) -> bool:
+        """Whether no name has a problem."""
+        return not self.with_problems
+
+    def rows(self) -> list[dict[str, Any]]:
+        """Return a row per name."""
+        return [{**vars(item), "problems": " ".join(item.problems)} for item in self.names]
+
+    def write(self, path: str | Path) -> None:
+        """Write a row per name as ``.csv`` or ``.parquet``, or a page of those with a problem as ``.html``.
+
+        Raises
+        ------
+        DataError : another ending. OutputError : the file cannot be written.
+        """
+        path = Path(path)
+        check_output(path)
+        if path.suffix == ".html":
+            rows = [list(row.values()) for row in self.rows() if row["problems"]]
+            write_table_page(path, self.heading, self.summary(), SCHEMA.names, rows, " ".join(LIMITS))
+        else:
+            table = pa.Table.from_pylist(self.rows(), schema=SCHEMA)
+            write_table_file(table, path, metadata={"list": self.listed, "against": self.against})
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return what ``audit names --json`` prints."""
+        about = {"list": self.listed, "against": self.against, "known": self.known, "ok": self.ok}
+        return {**about, "counts": self.counts, "names": [asdict(item) for item in self.names]}
+
+    @property
+    def heading(self) -> str:
+        """Names and sizes of the list and the benchmark, in one line."""
+        return f"{self.listed} against {self.against}: {len(self.names):,} names, {self.known:,} ID classes"
+
+    def summary(self) -> list[tuple[str, str]]:
+        """Return the figures as names and texts."""
+        shares = {key: share(self.counts[key], len(self.names)) for key in MEANINGS}
+        return [(key.replace("_", " "), f"{shares[key]}: {meaning}") for key, meaning in MEANINGS.items()]
+
+    def table(self, *, width: int | None = TEXT_WIDTH, most: int | None = MAX_ROWS) -> list[str]:
+        """Return a table of the names with problems, at most ``most``."""
+        cells = [
+            (str(item.line), item.name, " ".join(item.problems), item.other_name or "", item.proposal)
+            for item in self.with_problems
+        ]
+        columns = ("line", "name", "problems", "other class", "proposal")
+        lines = text_table(columns, cells[:most], right=("line",), width=width)[0] if cells else []
+        return [*lines, *([f"and {len(cells) - most:,} more"] if most and len(cells) > most else [])]
+
+    def __str__(self) -> str:
+        figures = text_table(("", ""), self.summary(), width=TEXT_WIDTH)[0][2:]
+        return "\n".join([self.heading, *figures, "", *self.table()]).rstrip()
+
+
+def audit_names(
+    names: Mapping[str, str] | str | Path | Iterable[str] | None,
+    benchmark: Manifest | str,
+    *,
+    column: str | None = None,
+    language: str = ENGLISH,
+    manifests: Path | None = None,
+) -> NamesAudit:
+    """Compare the names of a list with the synsets of a benchmark's ID classes.
+
+    Parameters
+    ----------
+    names : a file with a name a line in label order, a table with columns ``class_id`` and ``name``, the
+        names themselves, or class id -> name; None for the names that `loaders.harness.zero_shot` gives.
+    benchmark : a manifest, its name, a path or an address on the Hub.
+    column : the column of the names.
+    language : of the names, see `wordnet_splits.wordnet.lexicons.read_nouns`.
+    manifests : folder of manifests, else the usual ones.
+
+    Raises
+    ------
+    UnknownNameError : no such benchmark, or a class that it lacks.
+    DataError : names for too few or too many classes, or sentences with a template.
+
+    Examples
+    --------
+    >>> audit = audit_names({"n02012849": "crane", "n03773504": "missile"}, "openood-imagenet1k")
+    >>> [(item.problems, item.proposal) for item in audit.names]
+    [(('shared',), 'crane (wading bird)'), (('shared',), 'missile (rocket)')]
+    """
+    manifest = load_manifest(benchmark, manifests, check="classes")
+    taxonomy = load()
+    nouns = nouns_of(language, taxonomy)
+    columns = ("role", "label", "class_id", "name", "wnids")
+    table = zip(*(manifest.classes.column(name).to_pylist() for name in columns), strict=True)
+    by_label = {
+        label: (class_id, (name, wnids or ()))
+        for role, label, class_id, name, wnids in table
+        if role == "id" and label is not None and label >= 0
+    }
+    class_ids, classes = zip(*(by_label[label] for label in sorted(by_label)), strict=True)
+    by_rule = prompt_names(classes, nouns)
+    given = dict(zip(class_ids, by_rule, strict=True)) if names is None else names
+    words = read_names(given, class_ids, column)
+    known = _Names(class_ids, classes, by_rule, nouns)
+    lines = Counter(folded(word.text) for word in words.values())
+    audited = [known.audit(n, words[i], lines) for n, i in enumerate(class_ids) if i in words]
+    listed = Path(names).name if isinstance(names, str | Path) else "list" if names else "names by rule"
+    return NamesAudit(listed, manifest.name, len(classes), tuple(audited))
+
+
+class _Names:
+    """The classes of a benchmark in label order, their names, and their names by rule."""
+
+    def __init__(
+        self, ids: Sequence[str], classes: Sequence[NamedClass], by_rule: Sequence[str], nouns: Nouns
+    ) -> None:
+        self._ids, self._classes, self._by_rule, self._nouns = ids, classes, by_rule, nouns
+        self._named = names_of_classes(classes, nouns)
+
+    def audit(self, label: int, word: Word, lines: Mapping[str, int]) -> AuditedName:
+        """Return a name of the class of a label; ``lines`` counts all names in `folded` form."""
+        class_name, wnids = self._classes[label]
+        aside = _ASIDE.fullmatch(word.text)
+        words = re.split(r"\s*[,/]\s*", aside[1] if aside else word.text)
+        keys = [folded(word.text), *(() if aside else map(folded, words))]
+        classes = [n for key in dict.fromkeys(keys) for n in self._named.get(key, ())]
+        others = [n for n in classes if is_other(self._classes[n], self._classes[label])]
+        senses = self._nouns.senses(words[0])
+        means = not senses.keys().isdisjoint(wnids)
+        own = label in classes or means
+        sense = "" if aside else misleading(words[0], wnids, self._nouns)
+        found = {
+            "mix_up": others and not own,
+            "collision": lines[keys[0]] > 1,
+            "shared": others and own,
+            "other_word": senses and wnids and not own and not others,
+            RARE: sense == RARE,
+            LATER: sense == LATER,
+        }
+        problems = tuple(problem for problem in MEANINGS if found[problem])
+        options = [self._by_rule[label], *name_options(class_name, wnids, self._nouns)[1:]]
+        return AuditedName(
+            label=label,
+            class_id=self._ids[label],
+            name=word.text,
+            class_name=class_name,
+            line=word.line,
+            problems=problems,
+            other=self._ids[others[0]] if others else None,
+            other_name=self._classes[others[0]][0] if others else None,
+            proposal=next((o for o in options if problems and folded(o) != keys[0]), ""),
+        )
