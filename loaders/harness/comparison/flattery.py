@@ -236,9 +236,9 @@ def flattery_table(rows: Sequence[ChoiceFlattery], cut: int | None = None) -> Ta
     several = len({row.benchmark for row in rows}) > 1
     subject = "all detectors" if first.detector == ALL else first.detector
     notes = [
-        f"Each of the {first.over}{cut_text(cut)} is held out in turn: the choice is made on the others and "
-        "measured on it. "
-        f"Flattery: measured - held out, 95% interval over {first.over}; same: share with the same choice."
+        f"Each of the {first.over} is held out in turn: the choice is made on the others and measured on it. "
+        f"Flattery: measured - held out, 95% interval over {first.over}{cut_text(cut)}; same: share with the "
+        "same choice."
     ]
     if min(row.folds for row in rows) < FEW_FOLDS:
         notes.append(f"Fewer than {FEW_FOLDS} {first.over}: the interval may be too short.")

@@ -25,7 +25,7 @@ KINDS = {"images": "images", "classes": "OOD classes", "subtrees": "subtrees of 
 
 def cut_text(cut: int | None) -> str:
     """Return a cut that differs from the default, to follow the name of the level."""
-    return "" if cut is None else f" (cut {cut})"
+    return "" if cut is None else f", cut {cut}"
 
 
 @dataclass(frozen=True, eq=False)
