@@ -155,7 +155,8 @@ class OwnHierarchy(BaseModel):
     def place(self, catalog: Catalog, file: Path | None = None) -> Catalog:
         """Return a catalog with each class at its nodes.
 
-        These are the nodes in its column ``wnids``; else the node whose id is the class id; else none.
+        These are the nodes in its column ``wnids``; else the node whose id is the class id, with underscores
+        for spaces, which ids of nodes lack; else none.
 
         Parameters
         ----------
@@ -202,8 +203,8 @@ def _place(catalog: Catalog, taxonomy: Taxonomy, file: Path | None) -> Catalog:
             )
         if nodes:
             return replace(item, wnids=nodes)
-        if item.class_id in taxonomy:
-            return replace(item, wnids=(item.class_id,), mapped="exact", why="")
+        if (node := item.class_id.replace(" ", "_")) in taxonomy:
+            return replace(item, wnids=(node,), mapped="exact", why="")
         return replace(item, wnids=(), mapped="")
 
     return replace(catalog, classes=tuple(map(placed, catalog)))

@@ -85,11 +85,15 @@ def read_lexicon(specifier: str) -> tuple[Rows, Rows]:
 def _open(specifier: str) -> Wordnet:
     """Return a lexicon with those that it extends, if it is installed."""
     wn: Any = need("wn", "wn", where=f"lexicon {specifier}")
-    if not SPECIFIER.fullmatch(specifier) or not wn.config.database_path.is_file():
-        raise TaxonomyError("wn has no such lexicon", where=specifier, hint=HINT)
+    if not SPECIFIER.fullmatch(specifier):
+        raise TaxonomyError("a lexicon must be NAME:VERSION", where=specifier, hint=HINT)
     try:
+        lexicons = wn.lexicons(lexicon=specifier) if wn.config.database_path.is_file() else ()
+        if not lexicons:
+            hint = HINT.replace("oewn:2024", specifier)
+            raise TaxonomyError("wn has no such lexicon on this machine", where=specifier, hint=hint)
         with warnings.catch_warnings(category=wn.WnWarning, action="ignore"):  # a required one is missing
-            bases, (lexicon,) = [], wn.lexicons(lexicon=specifier)
+            bases, lexicon = [], lexicons[0]
             while (lexicon := lexicon.extends()) is not None:
                 bases.append(lexicon.specifier())
             wordnet: Wordnet = wn.Wordnet(" ".join([*reversed(bases), specifier]))
