@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from wordnet_splits.base.errors import DataError
 from wordnet_splits.base.terminal.options import Json, WordNet
 from wordnet_splits.base.terminal.output import (
     DONE,
@@ -18,6 +20,9 @@ from wordnet_splits.base.terminal.output import (
 )
 from wordnet_splits.cli.main import app
 from wordnet_splits.wordnet.taxonomy import Taxonomy, load
+
+if TYPE_CHECKING:
+    from wordnet_splits.datasets.catalog import CatalogClass
 
 HierarchyOption = Annotated[str, typer.Option(help="wordnet (the full graph) or imagenet-tree.")]
 Synset = "A wnid (n02084071), a synset (dog.n.01) or a noun."
@@ -61,7 +66,7 @@ def search_synsets(
     ],
 )
 def draw_subtree(
-    root: Annotated[str, typer.Argument(help=Synset)] = "entity.n.01",
+    root: Annotated[str | None, typer.Argument(help=f"{Synset} By default the root.")] = None,
     depth: Annotated[int, typer.Option(min=1, help="Levels to show.")] = 2,
     source: Annotated[
         str | None, typer.Option(help="Only branches that hold classes of this source.")
@@ -74,9 +79,13 @@ def draw_subtree(
     from wordnet_splits.datasets.catalog import load_catalog
 
     taxonomy = _load_hierarchy(wordnet, hierarchy)
-    classes = {w for c in load_catalog(source) for w in c.wnids} if source else None
-    tree = _subtree(_find_synset(root, taxonomy), taxonomy, classes, depth)
-    print_result(tree, json, lambda: print_lines(_tree_lines(tree, "", "")))
+    classes = _nodes_of(load_catalog(source).classes, taxonomy) if source else None
+    if classes is not None and not any(node in taxonomy for node in classes):
+        raise DataError(f"no class of {source} is at a node of {taxonomy.title}", where="--source")
+    top = taxonomy.root if root is None else _find_synset(root, taxonomy)
+    tree = _subtree(top, taxonomy, classes, depth)
+    kind = "class" if source else "synset" if taxonomy.is_wordnet else "node"
+    print_result(tree, json, lambda: print_lines(_tree_lines(tree, kind)))
     return DONE
 
 
@@ -102,7 +111,8 @@ def compare_synsets(
     taxonomy = _load_hierarchy(wordnet, hierarchy)
     a, b = (_find_synset(text, taxonomy) for text in (x, y))
     measures = asdict(similarity.compare(a, b, taxonomy))
-    result: dict[str, Any] = {"a": a, "b": b, "wordnet": taxonomy.version, "hierarchy": hierarchy}
+    shown_as = (taxonomy.version, hierarchy) if taxonomy.is_wordnet else (taxonomy.title, "own")
+    result: dict[str, Any] = {"a": a, "b": b, "wordnet": shown_as[0], "hierarchy": shown_as[1]}
     shown = (*MEASURES, *MEASURES_OF_INFORMATION)
     result |= {key: measures[key] for key in ("lcs", *shown)}
     content = information_of(taxonomy)
@@ -112,7 +122,7 @@ def compare_synsets(
         up, _, down = similarity.path_between(a, b, taxonomy)
         names = {wnid: taxonomy.name(wnid) for wnid in (*up, *down, result["lcs"])}
         pair = f"{names[a]} ({a}) and {names[b]} ({b})"
-        to_stdout(f"{pair}, WordNet {taxonomy.version}, {hierarchy}")
+        to_stdout(", ".join([pair, taxonomy.title, *([hierarchy] if taxonomy.is_wordnet else [])]))
         to_stdout(f"  least common subsumer  {names[result['lcs']]} ({result['lcs']})")
         to_stdout(f"  {' > '.join(names[w] for w in up)} | {' > '.join(names[w] for w in down)}")
         print_lines(f"  {key:9} {result[key]:<9.6g} {constants(key, taxonomy)}".rstrip() for key in shown)
@@ -140,6 +150,13 @@ def _load_hierarchy(wordnet: str | None, hierarchy: str) -> Taxonomy:
     return taxonomy if hierarchy == "wordnet" else taxonomy.tree()
 
 
+def _nodes_of(classes: Sequence[CatalogClass], taxonomy: Taxonomy) -> set[str]:
+    """Return the synsets of classes; in a custom hierarchy, as in recipes, else the node of the class id."""
+    if taxonomy.is_wordnet:
+        return {wnid for c in classes for wnid in c.wnids}
+    return {node for c in classes for node in [w for w in c.wnids if w in taxonomy] or [c.class_id]}
+
+
 def _subtree(wnid: str, taxonomy: Taxonomy, classes: set[str] | None, depth: int) -> dict[str, Any]:
     below = taxonomy.descendants(wnid)
     node: dict[str, Any] = {"wnid": wnid, "name": taxonomy.name(wnid), "synsets": len(below)}
@@ -154,14 +171,13 @@ def _subtree(wnid: str, taxonomy: Taxonomy, classes: set[str] | None, depth: int
     return node
 
 
-def _tree_lines(node: dict[str, Any], joint: str, indent: str) -> list[str]:
+def _tree_lines(node: dict[str, Any], kind: str, joint: str = "", indent: str = "") -> list[str]:
     """Return the lines of a tree, with ``joint`` before the first line and ``indent`` before the others."""
     from wordnet_splits.base.names import counted
 
-    kind = "class" if "classes" in node else "synset"
     count = counted(node["classes" if "classes" in node else "synsets"], kind)
     lines = [f"{joint}{node['name']}  {node['wnid']}  {count}"]
     *others, last = node["children"] or [None]
     for child in others:
-        lines += _tree_lines(child, f"{indent}|- ", f"{indent}|  ")
-    return lines if last is None else lines + _tree_lines(last, f"{indent}`- ", f"{indent}   ")
+        lines += _tree_lines(child, kind, f"{indent}|- ", f"{indent}|  ")
+    return lines if last is None else lines + _tree_lines(last, kind, f"{indent}`- ", f"{indent}   ")

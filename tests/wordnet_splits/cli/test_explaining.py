@@ -342,6 +342,23 @@ def test_tree_draws_branches_with_the_classes_of_a_source(command):
     assert lines[-1].startswith("`- ")
 
 
+def test_a_custom_hierarchy_takes_the_place_of_wordnet(command, tmp_path):
+    (tmp_path / "tree.tsv").write_text("child\tparent\nbear\ttoy\napple\ttoy\nteddy\tbear\n")
+    (tmp_path / "nodes.tsv").write_text("node\tnames\ntoy\t\nbear\tbear|soft toy\napple\t\nteddy\tTeddy\n")
+    own = ("--wordnet", tmp_path / "tree.tsv")
+    done = command("wordnet", "compare", "soft toy", "apple", *own, "--json").json
+    assert (done["a"], done["b"], done["lcs"], done["distance"]) == ("bear", "apple", "toy", 2)
+    assert (done["wordnet"], done["hierarchy"]) == ("tree.tsv", "own")
+    assert command("wordnet", "search", "soft toys", *own, "--json").json["synsets"][0]["wnid"] == "bear"
+    tree = command("wordnet", "tree", *own, "--source", "cifar100", "--json").json
+    assert (tree["wnid"], tree["classes"]) == ("toy", 2)  # bear and apple, by their ids
+    for given in (("compare", "toy", "unicorn"), ("tree", "--source", "digits"), ("tree", "unicorn")):
+        assert mentions(command("wordnet", *given, *own).error, "tree.tsv")
+    assert mentions(command("wordnet", "tree", "--hierarchy", "imagenet-tree", *own).error, "tree.tsv")
+    (tmp_path / "tree.tsv").write_text("child\tparent\nbear\ttoy\ntoy\tbear\n")
+    assert mentions(command("wordnet", "tree", *own).error, "line 3")
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [

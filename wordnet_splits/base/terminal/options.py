@@ -43,7 +43,11 @@ BenchmarkOption = Annotated[str, typer.Option(help="A frozen benchmark, or the f
 Device = Annotated[str | None, typer.Option(help="cpu, cuda, cuda:1; a GPU by default if there is one.")]
 WordNet = Annotated[
     str | None,
-    typer.Option(help="Another WordNet: 'nltk', or a folder of WNDB files; by default the embedded 3.0."),
+    typer.Option(
+        metavar="SPEC",
+        help="Another hierarchy than the embedded WordNet 3.0: a custom one (tree.tsv), a lexicon of the "
+        "package wn (oewn:2024), a folder of WNDB files, or nltk.",
+    ),
 ]
 Language = Annotated[
     str,
