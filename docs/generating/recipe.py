@@ -19,9 +19,11 @@ from wordnet_splits.benchmark.rules import syntax as model
 from wordnet_splits.benchmark.rules.operators import selection, similarity
 from wordnet_splits.benchmark.rules.registry import OPERATORS
 from wordnet_splits.datasets.catalog import declarations as declared_sources
+from wordnet_splits.datasets.catalog import own_hierarchy
 
 TABLES: dict[str, type[BaseModel]] = {
     "The file": recipe.Recipe,
+    "[hierarchy]": own_hierarchy.OwnHierarchy,
     "[[group]]": recipe.Group,
     "images": recipe.ImageRule,
     "clear_of": recipe.PairTable,

@@ -379,7 +379,7 @@ class ResultsMetadata(MetadataPart):
 FINGERPRINT_SUBJECTS: Final = {
     "images": "images",
     "evaluation": "transforms, normalisation, roles or views",
-    "sources": "carried datasets",
+    "sources": "carried datasets or hierarchy",
 }
 """Fingerprint of results -> its subject in errors."""
 

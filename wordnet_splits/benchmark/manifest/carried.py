@@ -34,9 +34,10 @@ from wordnet_splits.benchmark.manifest.metadata import (
 )
 from wordnet_splits.datasets.catalog import inventory as inventories
 from wordnet_splits.datasets.catalog.declarations import INVENTORY, Declaration, parse_declaration
-from wordnet_splits.datasets.catalog.own_hierarchy import LARGEST_HIERARCHY, NODES, TREE, OwnHierarchy
+from wordnet_splits.datasets.catalog.own_hierarchy import NODES, TREE, OwnHierarchy
 from wordnet_splits.datasets.catalog.table import load_declared_catalog
 from wordnet_splits.datasets.sources.by_name import is_installed
+from wordnet_splits.wordnet.taxonomy.hierarchy_files import LARGEST
 
 FOLDER: Final = "sources"
 PAIRS: Final = "pairs"
@@ -64,7 +65,7 @@ def carried_files(prints: Carried) -> list[CarriedFile]:
         carried.append(CarriedFile(f"{PAIRS}/{number}.tsv", table.sha256, LARGEST_CSV))
     if (hierarchy := prints.hierarchy) is not None:
         files = (TREE, hierarchy.tree), (NODES, hierarchy.nodes)
-        carried += [CarriedFile(f"{FOLDER}/{name}", digest, LARGEST_HIERARCHY) for name, digest in files]
+        carried += [CarriedFile(f"{FOLDER}/{name}", digest, LARGEST) for name, digest in files]
     return carried
 
 

@@ -19,7 +19,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, PrivateAttr, 
 from wordnet_splits.base.errors import DataError
 from wordnet_splits.base.files import FileId, file_id
 from wordnet_splits.base.names import check_name, printable
-from wordnet_splits.base.untrusted import MiB, path_below
+from wordnet_splits.base.untrusted import path_below
 
 if TYPE_CHECKING:
     from wordnet_splits.datasets.catalog.table import Catalog, CatalogClass
@@ -27,8 +27,6 @@ if TYPE_CHECKING:
 
 TREE, NODES = "hierarchy.tsv", "nodes.tsv"
 """Names of the carried files: the edges, and the names and glosses of the nodes."""
-LARGEST_HIERARCHY: Final = 256 * MiB
-"""Largest file of a hierarchy, in bytes (WordNet's nouns take 10 MiB)."""
 CARRIED_NAMES: Final = (Path(TREE).stem, Path(NODES).stem)
 """Names that no declared dataset may have: its carried catalog would be one of these files."""
 
