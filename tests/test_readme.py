@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ import pytest
 import wordnet_splits
 from tests.selection import cases
 from wordnet_splits.benchmark.construct import build_benchmark
+from wordnet_splits.datasets.catalog.own_hierarchy import OwnHierarchy
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 DOCS = REPOSITORY / "docs"
@@ -69,7 +71,9 @@ def test_what_is_linked_is_there(page):
 
 
 def test_the_recipe_builds(tmp_path):
-    recipe, about = blocks(DOCS / "recipes.md", "toml")
+    recipe, hierarchy, about = blocks(DOCS / "recipes.md", "toml")
+    (table,) = tomllib.loads(hierarchy).values()
+    assert table.keys() == OwnHierarchy.model_validate(table).model_fields_set
     path = tmp_path / "my.toml"
     path.write_text(recipe + about, encoding="utf-8")
     manifest = build_benchmark(path).manifest

@@ -13,6 +13,7 @@ from tests.hostile.kind import Kind
 from tests.hostile.running import finish
 from tests.wordnet_splits import own_pictures as own
 from wordnet_splits.benchmark.resolve import find_manifest
+from wordnet_splits.datasets.catalog.table import CATALOGS
 
 CLASSES = ("golden retriever", "teapot", "zebra", "acoustic guitar")
 COUNTS = {"train": 1, "test": 2}
@@ -95,6 +96,21 @@ def _carrying(folder: Path) -> None:
     shutil.rmtree(folder / "pics")
 
 
+def _hierarchy(folder: Path) -> None:
+    """Make a recipe over a hierarchy of the digits, and the benchmark that carries it."""
+    parents = {str(digit): "even" if digit % 2 == 0 else "odd" for digit in range(10)}
+    parents |= {"even": "digit", "odd": "digit"}
+    edges = "".join(f"{child}\t{parent}\tis-a\n" for child, parent in parents.items())
+    (folder / "tree.tsv").write_text(f"child\tparent\tkind\n{edges}", "utf-8")
+    nodes = "".join(f"{node}\tthe {node}|{node}\tone of them\t3\n" for node in (*parents, "digit"))
+    (folder / "nodes.tsv").write_text(f"node\tnames\tgloss\tcount\n{nodes}", "utf-8")
+    recipe = (CATALOGS.parent / "recipes" / "digits.toml").read_text("utf-8")
+    groups = recipe[recipe.index("[[group]]") : recipe.index("[[group]]", recipe.index('role = "near"'))]
+    head = 'schema = 1\nname = "mine"\n\n[hierarchy]\nfile = "tree.tsv"\n\n'
+    (folder / "mine.toml").write_text(head + groups, "utf-8")
+    finish(folder, *_BUILD)
+
+
 @cache  # one set of results for all examples
 def _results() -> dict[str, bytes]:
     from tempfile import TemporaryDirectory
@@ -132,6 +148,7 @@ def _of(name: str, make: Callable[[Path], None], *files: str) -> Kind:
 
 
 _NAMED = ("wordnet-splits", "catalog", "make", "--names", "names.txt", "--out", "catalog.tsv")
+_BUILD = ("wordnet-splits", "build", "mine.toml", "--out", "made")
 _VERIFY = ("wordnet-splits", "verify", "./made/mine")
 OWN = (
     _of("folders", _in_folders, "pics/*/*/*.png"),
@@ -139,6 +156,8 @@ OWN = (
     _of("Parquet", _in_parquet, "pics/*.parquet"),
     _of("COCO", _in_coco, "pics/annotations/*.json"),
     Kind("benchmark that carries its dataset", _carrying, _VERIFY, ["made/mine/**/*"], True, 30),
+    Kind("own hierarchy", _hierarchy, _BUILD, ["*.tsv", "mine.toml"]),
+    Kind("benchmark that carries its hierarchy", _hierarchy, _VERIFY, ["made/mine/sources/*"], True, 20),
     Kind("names of classes", _names, _NAMED, ["names.txt"], ends=3),
     Kind("repository of the Hub", _repository, reading.pull, ["repository/**/*"], True),
 )
