@@ -7,16 +7,20 @@ import json
 import shutil
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from tests.raising import mentions
+from tests.raising import mentions, raises
 from tests.wordnet_splits import own_pictures as own
 from tests.wordnet_splits.command import Command
+from wordnet_splits.base.errors import RecipeError
+from wordnet_splits.benchmark.construct import build_benchmark
 from wordnet_splits.benchmark.hierarchies import taxonomy_of
 from wordnet_splits.benchmark.manifest import Manifest, read_manifest
 from wordnet_splits.benchmark.recipe import load_recipe
 from wordnet_splits.datasets.catalog.own_hierarchy import _lexicon
+from wordnet_splits.wordnet.taxonomy import Taxonomy
 
 pytestmark = pytest.mark.usefixtures("own_datasets_forgotten")
 
@@ -147,6 +151,32 @@ def test_a_stranger_pulls_and_verifies_it_without_the_files(
     assert command("diff", "pulled/mine", "again/mine").code == 0
     assert command("freeze", "pulled/mine", "--manifests", "frozen").code == 0
     assert read_manifest(here / "frozen/mine", check="all").sources_fingerprint == built.sources_fingerprint
+
+
+def test_no_wordnet_decides_it(built: Manifest, here: Path) -> None:
+    for benchmark in (built, load_recipe(built), load_recipe(here / "mine.toml")):
+        with raises(RecipeError, where="mine", naming="things"):
+            taxonomy_of(benchmark, "nltk")
+    with raises(RecipeError, where="mine", naming="things"):
+        build_benchmark(here / "mine.toml", taxonomy=Taxonomy.embedded())
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda data: data["fingerprints"].pop("hierarchy"),
+        lambda data: data["taxonomy"].update(hierarchy="wordnet"),
+        lambda data: (data["taxonomy"].update(hierarchy="wordnet"), data["fingerprints"].pop("hierarchy")),
+    ],
+)
+def test_a_manifest_that_denies_it_is_refused(
+    built: Manifest, command: Command, change: Callable[[dict[str, Any]], object]
+) -> None:
+    path = Path("build/mine/manifest.json")
+    data = json.loads(path.read_text())
+    change(data)
+    path.write_text(json.dumps(data))
+    assert mentions(command("verify", "build/mine").error, "hierarchy")
 
 
 def _moved(text: str) -> str:
