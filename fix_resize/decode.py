@@ -26,6 +26,8 @@ from PIL import (
     WebPImagePlugin,
 )
 
+from fix_resize.jpeg import jpeg_image, jpeg_pixels
+from wordnet_splits.base.digests import Pixels
 from wordnet_splits.base.errors import SourceError, SplitsError
 
 MAX_PIXELS = 89_478_485  # where Pillow begins to warn; ImageNet's largest image has 61 million
@@ -242,11 +244,20 @@ def decode(
 
 
 def decode_bytes(data: bytes, *, where: str) -> Image.Image:
-    """Return the RGB image in a file's bytes; its metadata are not read. Raises as `decode`."""
+    """Return the RGB image in a file's bytes; an ordinary JPEG by `fix_resize.jpeg`. Raises as `decode`."""
+    if not ImageFile.LOAD_TRUNCATED_IMAGES and (image := jpeg_image(data, MAX_PIXELS)) is not None:
+        return image
     try:
         return _decode(data).image
     except UndecodableImageError as error:
         raise error.within(where) from error.__cause__
+
+
+def decode_array(data: bytes, *, where: str) -> Pixels:
+    """Return the pixels of the image that `decode_bytes` returns, uint8 (h, w, 3)."""
+    if not ImageFile.LOAD_TRUNCATED_IMAGES and (pixels := jpeg_pixels(data, MAX_PIXELS)) is not None:
+        return pixels
+    return np.asarray(decode_bytes(data, where=where))
 
 
 def image_as_rgb(image: Image.Image) -> Image.Image:

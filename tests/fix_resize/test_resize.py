@@ -14,9 +14,9 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from PIL import Image, ImageOps
 
-from fix_resize import oracle
-from fix_resize.resize import BACKENDS, apply, apply_many, backend_names, pillow_resize
-from fix_resize.spec import CenterCrop, Resize, ResizeSpec, get_spec, plan
+from fix_resize import oracle, resize
+from fix_resize.resize import BACKENDS, apply, apply_many, backend_names, pillow_resize, resize_and_crop
+from fix_resize.spec import CenterCrop, Resize, ResizeSpec, Step, get_spec, plan
 from fix_resize.windows import FILTERS, first_axis, passes, windows
 from tests.fix_resize.made_images import Case, Pixels, random_cases, random_picture
 from tests.imported import Imported
@@ -50,6 +50,21 @@ def test_numba_equals_pillow_in_2000_random_cases() -> None:
         expected = np.asarray(pillow_resize(Image.fromarray(case.picture), case.size, case.filter_name))
         differing += int((kernel.resample_step(case.picture, case.step()) != expected).sum())
     assert differing == 0
+
+
+def test_many_images_are_resized_and_cropped_as_the_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    axes = []
+    for picture, size, name in random_cases(400, seed=5):
+        top = size[0] // 4
+        step = Step(Resize(1, name), picture.shape[:2], size, (top, 0), (size[0] - top, size[1]))
+        for mode in ("RGB", "L"):
+            image = Image.fromarray(picture).convert(mode)
+            whole = image.resize(size[::-1], Image.Resampling[name.upper()])
+            for start in (1 << 40, 0):
+                monkeypatch.setattr(resize, "COMPILED_FROM", start)
+                np.testing.assert_array_equal(resize_and_crop(image, step), np.asarray(whole)[top:])
+        axes.append(first_axis(PIL.__version__, picture.shape[:2], size))
+    assert "vertical" in axes or PIL.__version__ < "13"
 
 
 def test_numba_computes_only_what_a_crop_keeps() -> None:

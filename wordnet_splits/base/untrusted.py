@@ -123,8 +123,13 @@ def read_image(path: Path | str, root: Path) -> bytes:
         check_link(path, root)
         descriptor = os.open(path, _NO_WAITING)
     size = _regular_size(descriptor, path, LARGEST_IMAGE, SourceError)
-    with os.fdopen(descriptor, "rb") as file:
-        return file.read(size)  # `read` allocates the requested size
+    try:
+        data = os.read(descriptor, size)  # which allocates the requested size
+        while len(data) < size and (more := os.read(descriptor, size - len(data))):
+            data += more
+    finally:
+        os.close(descriptor)
+    return data
 
 
 def _regular_size(descriptor: int, path: Path | str, largest: int, error: ErrorType) -> int:

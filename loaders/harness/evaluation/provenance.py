@@ -17,6 +17,7 @@ from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
+from fix_resize.jpeg import jpeg_decoder
 from wordnet_splits.benchmark.manifest import Manifest
 from wordnet_splits.datasets.sources import source_class, source_names
 
@@ -53,6 +54,8 @@ TORCH_LIBRARIES = ("torch", "torchvision", "timm", "transformers", "onnxruntime"
 def software(*, with_torch: bool) -> dict[str, str]:
     """Return name -> version of what runs, with ``commit`` in a checkout and ``date`` (of UTC).
 
+    ``JPEG decoder`` is that of this process (`fix_resize.jpeg`), if the evaluation ran a network.
+
     ``SOURCE_DATE_EPOCH`` (seconds since 1970) sets the date.
     """
     seconds = os.environ.get("SOURCE_DATE_EPOCH", "")
@@ -62,6 +65,7 @@ def software(*, with_torch: bool) -> dict[str, str]:
     commit = commit_of(Path(__file__).parents[3])
     return {
         **versions,
+        **({"JPEG decoder": jpeg_decoder().description} if with_torch else {}),
         **({"commit": commit} if commit else {}),
         "python": platform.python_version(),
         "system": f"{platform.system()} {platform.machine()}",

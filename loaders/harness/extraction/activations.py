@@ -275,13 +275,14 @@ def _compute(
             for share in shares:  # the same order everywhere
                 stack.enter_context(share.stored.locked())
         with ranks.all_ranks("opening the store"):
+            read: dict[Any, Tensor] = {}
             for task in tasks if ranks.first else ():
                 held = [*task.read.get(FORWARD, ()), *task.stored.lists]
                 features_dtype = held[0].about.features_dtype if held else options.features_dtype
                 for share in task.shares:
                     rows = table.take(pa.array(share.rows))
                     images = [task.images[row] for row in share.rows]
-                    create_list(share, rows, images, features_dtype)
+                    create_list(share, rows, images, features_dtype, read)
         with ranks.all_ranks("the check of the stored activations"):
             for task in tasks:
                 notes.append(features_notes(task.features_lists, options.features_dtype))

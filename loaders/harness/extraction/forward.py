@@ -51,10 +51,13 @@ class BatchReader:
         self.device, self.dtype = torch.device(device), dtype
         self.dataset = _with_steps(dataset, [image_step(transform)])
 
-    def rows(self, rows: Sequence[int]) -> Tensor:
-        """Return the images of some rows as input of the model."""
-        (images,) = _stacked(self.dataset.__getitems__(list(rows)))
-        return self.finish(images)
+    def rows(self, rows: Sequence[int], read: dict[Any, Tensor] | None = None) -> Tensor:
+        """Return some rows' images as input of the model; ``read`` keeps them for readers of equal steps."""
+        key = (*_step_key(image_step(self.transform)), *rows)
+        read = {} if read is None else read
+        if key not in read:
+            (read[key],) = _stacked(self.dataset.__getitems__(list(rows)))
+        return self.finish(read[key].clone())  # a model may write into its input
 
     def finish(self, images: Tensor) -> Tensor:
         """Bring a batch to the device and apply the transform's batch step."""
@@ -82,7 +85,7 @@ class SharedReader:
     def __init__(self, readers: Sequence[BatchReader], *, workers: int) -> None:
         self.readers, self.workers = readers, workers
         steps = [image_step(reader.transform) for reader in readers]
-        keys = [(id(step.image), step.to_pixels) for step in steps]  # a function may not be hashable
+        keys = [_step_key(step) for step in steps]
         distinct = dict(zip(keys, steps, strict=True))
         self._step_of = [list(distinct).index(key) for key in keys]
         self.dataset = _with_steps(readers[0].dataset, list(distinct.values()))
@@ -156,6 +159,10 @@ class ImageStep(NamedTuple):
 def image_step(transform: Transform) -> ImageStep:
     """Return the part of a transform that is applied to each image on the host."""
     return ImageStep(transform.image, transform.batch is not None)
+
+
+def _step_key(step: ImageStep) -> tuple[int, bool]:
+    return id(step.image), step.to_pixels  # a function may not be hashable
 
 
 @dataclass(frozen=True)

@@ -273,14 +273,19 @@ ROUNDINGS = 8
 FEATURES_DTYPES = ("float32", "float16")
 
 
-def create_list(share: ModelShare, table: pa.Table, images: Sequence[str], features_dtype: str) -> None:
-    """Create a list's folder with its description and the canary; remove files of an interrupted run."""
+def create_list(
+    share: ModelShare, table: pa.Table, images: Sequence[str], features_dtype: str, read: dict[Any, Tensor]
+) -> None:
+    """Create a list's folder with its description and the canary; remove files of an interrupted run.
+
+    ``read`` keeps the canary's images for other models.
+    """
     stored, model = share.stored, share.model
     stored.clear_parts()
     if stored.begun:
         return
     rows = np.unique(np.linspace(0, table.num_rows - 1, ROWS).astype(np.int64))[::-1].tolist()
-    inputs = share.reader.rows(share.rows[rows].tolist())
+    inputs = share.reader.rows(share.rows[rows].tolist(), read)
     logits = array_of(model.prepare(inputs))
     about = {
         "features_dtype": features_dtype,

@@ -19,7 +19,8 @@ from PIL import Image
 from torch import Tensor
 
 from fix_resize.decode import image_as_rgb
-from fix_resize.spec import CenterCrop, Resize
+from fix_resize.resize import resize_and_crop
+from fix_resize.spec import CenterCrop, Resize, Step
 from wordnet_splits.base.digests import canonical, digest_json
 from wordnet_splits.base.errors import DataError, unknown
 from wordnet_splits.base.untrusted import import_object
@@ -170,10 +171,10 @@ def _resize(image: Image.Image, *, side: int) -> Image.Image:
 
 def _resize_and_crop(image: Image.Image, *, short: int, side: int) -> Image.Image:
     """Resize the shorter side to ``short`` and crop the centre, with torchvision's geometry."""
-    height, width = Resize(short).target(image.height, image.width)
-    top, left = CenterCrop(side).corner(height, width)
-    resized = image.resize((width, height), Image.Resampling.BILINEAR)
-    return resized.crop((left, top, left + side, top + side))
+    stage = Resize(short)
+    size = stage.target(image.height, image.width)
+    corner = CenterCrop(side).corner(*size)
+    return resize_and_crop(image, Step(stage, (image.height, image.width), size, corner, (side, side)))
 
 
 GEOMETRIES = ("none", "resize-32", "resize-32-crop-32", "resize-256-crop-224")

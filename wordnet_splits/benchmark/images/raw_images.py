@@ -21,7 +21,7 @@ from PIL import Image
 from fix_resize.output import Output
 from fix_resize.resize import apply
 from fix_resize.spec import get_spec
-from wordnet_splits.base.digests import Pixels, as_rgb
+from wordnet_splits.base.digests import Pixels
 from wordnet_splits.base.errors import DataError, SourceError, unknown
 from wordnet_splits.benchmark.manifest import Manifest, Part
 from wordnet_splits.datasets.catalog.declarations import Declaration, Sources
@@ -108,8 +108,8 @@ class RawImages(PartImages):
         """Return some images, uint8 (n, 3, h, w)."""
         arrays, ids = [], []
         for raw, image_id in self._read(rows):
-            if self.view == RAW_VIEW and isinstance(raw, np.ndarray):
-                arrays.append(as_rgb(raw))
+            if self.view == RAW_VIEW:
+                arrays.append(self.source.decode_array(raw, image_id))
             else:
                 arrays.append(np.asarray(self.render(raw, image_id)))
             ids.append(image_id)

@@ -18,7 +18,7 @@ import numpy as np
 import pyarrow as pa
 from PIL import Image
 
-from fix_resize.decode import check_bytes, decode_bytes
+from fix_resize.decode import check_bytes, decode_array, decode_bytes
 from wordnet_splits.base import digests, errors
 from wordnet_splits.base.digests import as_rgb
 from wordnet_splits.base.errors import MissingImageError, SourceError
@@ -258,12 +258,18 @@ class Source(ABC):
             return Image.fromarray(as_rgb(raw))
         return decode_bytes(raw, where=self.describe(image_id))
 
+    def decode_array(self, raw: Raw, image_id: str | None = None) -> digests.Pixels:
+        """Return the pixels of `decode`, uint8 (h, w, 3). Raises as `decode`."""
+        if isinstance(raw, np.ndarray):
+            return as_rgb(raw)
+        return decode_array(raw, where=self.describe(image_id))
+
     def digest(self, raw: Raw) -> bytes:
         """Return the 32-byte digest of an image: of its pixels if stored losslessly, else of its file."""
         if isinstance(raw, np.ndarray):
             return digests.digest_pixels(raw)
         if self.lossless:
-            return digests.digest_pixels(np.asarray(self.decode(raw)))
+            return digests.digest_pixels(self.decode_array(raw))
         return digests.digest_file(raw)
 
     def check_image(self, raw: Raw) -> str | None:

@@ -75,6 +75,12 @@ def test_bytes_are_those_of_each_model_alone(names: tuple[str, ...], workers: in
     assert contents(tmp_path / "together") == contents(tmp_path / "apart")
 
 
+def test_models_with_one_preprocessing_share_the_canary(decoded: Counter[Any], tmp_path: Path) -> None:
+    work = [(model, ()) for model in models("normalised", "normalised", "stored pixels", "resized")]
+    extract_together(work, UnknownDetectionSet("digits", role="near"), Store(tmp_path))
+    assert Counter(decoded.values()) == {1: 714 - ROWS, 3: ROWS}  # two image steps: as it is, resized
+
+
 def test_only_missing_shards_of_each_model_are_computed(tmp_path: Path) -> None:
     data = UnknownDetectionSet("digits", role="near")
     networks = [Wrapped(small_network(seed=seed)) for seed in range(2)]
