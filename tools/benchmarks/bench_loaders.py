@@ -12,11 +12,15 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from PIL import Image
 from torch.utils.data import DataLoader, Subset
 from torchvision import transforms
 from torchvision.datasets import CIFAR100, ImageFolder
 
+from fix_resize.decode import decode_bytes
+from fix_resize.resize import COMPILED_FROM
 from loaders import UnknownDetectionSet
+from loaders.harness.models.transforms import evaluation_transform
 from tools.benchmarks.rows import Row, compare, fastest, real_data
 from wordnet_splits.benchmark.construct import build_benchmark
 from wordnet_splits.benchmark.images.pack import pack
@@ -110,19 +114,18 @@ class _Batches:
         return self._data.batches(BATCH)
 
 
-def _tiny(data: Path) -> Row:
-    transform = transforms.ToTensor()
+def _tiny(data: Path) -> Iterator[Row]:
     root = data / "tiny-imagenet-200"
-    dataset = UnknownDetectionSet(
-        "unknown-cifar-tinyval",
-        group="tin158",
-        split="val",
-        roots={"tiny-imagenet": root},
-        transform=transform,
-    )
-    peer = ImageFolder(str(root / "val"), transform=transform)
-    loaders = (DataLoader(Subset(side, range(TINY)), batch_size=BATCH) for side in (dataset, peer))
-    return _row("Tiny ImageNet val, JPEG files", *_rates(TINY, *loaders), "ImageFolder", 1)
+    peer = ImageFolder(str(root / "val"), transform=transforms.ToTensor())
+    for name, transform in (
+        ("a transform of each image", {"transform": transforms.ToTensor()}),
+        ("batch_transform", {"batch_transform": _floats}),
+    ):
+        dataset = UnknownDetectionSet(
+            "unknown-cifar-tinyval", group="tin158", split="val", roots={"tiny-imagenet": root}, **transform
+        )
+        loaders = (DataLoader(Subset(side, range(TINY)), batch_size=BATCH) for side in (dataset, peer))
+        yield _row(f"Tiny ImageNet val, JPEG files, {name}", *_rates(TINY, *loaders), "ImageFolder", 1.5)
 
 
 def _photographs(data: Path, folder: Path) -> Iterator[Row]:
@@ -147,7 +150,21 @@ def _photographs(data: Path, folder: Path) -> Iterator[Row]:
     for kind, storage in storages.items():
         dataset = UnknownDetectionSet(built, transform=transform, **storage)
         rates = _rates(len(dataset), DataLoader(dataset, batch_size=BATCH), peer)
-        yield _row(f"{len(dataset)} photographs, {kind}", *rates, "ImageFolder", 1)
+        yield _row(f"{len(dataset)} photographs, {kind}, torchvision's resize", *rates, "ImageFolder", 1)
+    named = evaluation_transform("resize-256-crop-224")
+    assert named.image is not None
+    for _ in range(COMPILED_FROM):  # as after so many images
+        named.image(Image.new("RGB", (2, 2)))
+    dataset = UnknownDetectionSet(
+        built, transform=named.image, batch_transform=named.batch, **storages["files"]
+    )
+    rates = _rates(len(dataset), DataLoader(dataset, batch_size=BATCH), peer)
+    title = f"{len(dataset)} photographs, files"
+    yield _row(f"{title}, resize-256-crop-224", *rates, "ImageFolder", 1.15)
+    files = [file.read_bytes() for file in sorted(root.rglob("*.JPEG"))]
+    image = named.image
+    rate = len(files) / fastest(lambda: [image(decode_bytes(file, where="")) for file in files], ROUNDS)
+    yield _row(f"{title}, decoding and resize-256-crop-224 alone", rate, rates[1], "ImageFolder", None)
 
 
 def run() -> list[Row]:
@@ -158,7 +175,7 @@ def run() -> list[Row]:
         with real_data() as data, tempfile.TemporaryDirectory() as folder:
             return [
                 *_cifar(data, Path(folder) / "cifar"),
-                _tiny(data),
+                *_tiny(data),
                 *_photographs(data, Path(folder)),
             ]
     finally:
