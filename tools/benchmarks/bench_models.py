@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import tempfile
-import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -22,7 +21,7 @@ from loaders.harness.models.loading import Models, load_model
 from loaders.harness.models.model import Model
 from loaders.harness.models.transforms import evaluation_transform, to_uint8
 from tools.benchmarks.bench_activations import small_resnet
-from tools.benchmarks.rows import Row, real_data
+from tools.benchmarks.rows import Row, cpu_seconds, real_data
 from wordnet_splits.benchmark.manifest.tables import IMAGE_SCHEMA
 from wordnet_splits.benchmark.resolve import load_manifest
 
@@ -95,7 +94,7 @@ def _together(kind: str, models: Sequence[Model], data: Photographs, least: floa
                 extract(model, data, Store(Path(folder)), batch_size=BATCH)
 
     together()  # warms up
-    times = [(_cpu_seconds(together), _cpu_seconds(one_by_one)) for _ in range(ROUNDS)]
+    times = [(cpu_seconds(together), cpu_seconds(one_by_one)) for _ in range(ROUNDS)]
     ours, peer = (1000 * min(column) / len(data.paths) for column in zip(*times, strict=True))
     return Row(
         f"{len(models)} {kind} on {len(data.paths)} photographs, decoded once",
@@ -105,12 +104,6 @@ def _together(kind: str, models: Sequence[Model], data: Photographs, least: floa
         f">= {least:g} x",
         peer / ours >= least,
     )
-
-
-def _cpu_seconds(work: Callable[[], object]) -> float:
-    start = time.process_time()
-    work()
-    return time.process_time() - start
 
 
 def _array_job() -> Row:
@@ -127,7 +120,7 @@ def _array_job() -> Row:
                     extract_share(models, manifest, options, store, index, shares)
                 merge_parts(store)
 
-            return _cpu_seconds(work)
+            return cpu_seconds(work)
 
     computed(1)
     times = [(computed(SHARES), computed(1)) for _ in range(ROUNDS)]
