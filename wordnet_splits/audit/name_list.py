@@ -19,6 +19,7 @@ import pyarrow as pa
 from wordnet_splits.audit.report import TEXT_WIDTH, check_output, share, write_table_page
 from wordnet_splits.base.parquet import schema_of, write_table_file
 from wordnet_splits.base.tabular import Tabular, text_table
+from wordnet_splits.benchmark.hierarchies import taxonomy_of
 from wordnet_splits.benchmark.manifest import Manifest
 from wordnet_splits.benchmark.resolve import load_manifest
 from wordnet_splits.datasets.word_lists import Word, read_names
@@ -36,7 +37,6 @@ from wordnet_splits.wordnet.prompt_names import (
     nouns_of,
     prompt_names,
 )
-from wordnet_splits.wordnet.taxonomy import load
 
 MEANINGS = {
     "mix_up": "the name of another class only: is the list in label order?",
@@ -188,16 +188,10 @@ def audit_names(
     [(('shared',), 'crane (wading bird)'), (('shared',), 'missile (rocket)')]
     """
     manifest = load_manifest(benchmark, manifests, check="classes")
-    taxonomy = load()
-    nouns = nouns_of(language, taxonomy)
-    columns = ("role", "label", "class_id", "name", "wnids")
-    table = zip(*(manifest.classes.column(name).to_pylist() for name in columns), strict=True)
-    by_label = {
-        label: (class_id, (name, wnids or ()))
-        for role, label, class_id, name, wnids in table
-        if role == "id" and label is not None and label >= 0
-    }
-    class_ids, classes = zip(*(by_label[label] for label in sorted(by_label)), strict=True)
+    nouns = nouns_of(language, taxonomy_of(manifest))
+    id_classes = manifest.id_classes()
+    class_ids = [class_id for class_id, _, _ in id_classes]
+    classes = [(name, wnids) for _, name, wnids in id_classes]
     by_rule = prompt_names(classes, nouns)
     given = dict(zip(class_ids, by_rule, strict=True)) if names is None else names
     words = read_names(given, class_ids, column)

@@ -26,7 +26,6 @@ from wordnet_splits.wordnet.prompt_names import folded, nouns_of, prompt_names
 from wordnet_splits.wordnet.taxonomy import load
 
 from ..data.arrays import COSINE_SCALE
-from .class_map import LabelSpace
 
 TEMPLATES = ("a photo of a {}.",)
 ADJECTIVE_TEMPLATES = (SENTENCES[ADJECTIVE],)
@@ -152,9 +151,10 @@ def id_classes(
     DataError : two classes with the same name, or classes without a word in the language.
     """
     manifest = load_manifest(benchmark, check="classes")
-    labels = LabelSpace.of(manifest.classes).labels
-    classes = [label.class_id for label in labels]
-    named = prompt_names([(label.name, label.wnids) for label in labels], nouns_of(language, load()))
+    hierarchy, id_classes = manifest.own_hierarchy, manifest.id_classes()
+    nouns = nouns_of(language, load() if hierarchy is None else hierarchy.taxonomy())
+    named = prompt_names([(name, wnids) for _, name, wnids in id_classes], nouns)
+    classes = [class_id for class_id, _, _ in id_classes]
     given = {} if rename is None else read_names(rename, classes)
     names = [given[i].text if i in given else name for i, name in zip(classes, named, strict=True)]
     if absent := [i for i, name in zip(classes, names, strict=True) if not name]:

@@ -136,6 +136,20 @@ def test_it_decides_by_the_nodes_and_says_so(built: Manifest, here: Path, comman
     assert command("verify", "build/mine", *ROOT).code == 0
 
 
+def test_names_of_its_classes_are_read_in_it(built: Manifest, command: Command) -> None:
+    assert command("audit", "names", "--benchmark", "build/mine").code == 0
+    Path("names.txt").write_text("teapot\nretriever\n")
+    found = command("audit", "names", "names.txt", "--benchmark", "build/mine", "--json").json["names"]
+    assert [(row["name"], row["problems"], row["other"]) for row in found] == [
+        ("teapot", ["mix_up"], "teapot"),
+        ("retriever", ["mix_up"], "golden retriever"),
+    ]
+    pytest.importorskip("torch")
+    from loaders.harness.models.vision_language import id_classes
+
+    assert id_classes(built) == (["golden retriever", "teapot"], ["golden retriever", "teapot"])
+
+
 def test_a_stranger_pulls_and_verifies_it_without_the_files(
     built: Manifest, here: Path, command: Command
 ) -> None:

@@ -122,14 +122,21 @@ class Manifest:
 
         ImageNet has a bird and a machine called *crane*: such names are followed by the class id.
         """
-        columns = (self.classes[name].to_pylist() for name in ("role", "label", "name", "class_id"))
-        rows = zip(*columns, strict=True)
-        class_by_label = {
-            label: (name, class_id) for role, label, name, class_id in rows if role == "id" and label >= 0
+        classes = self.id_classes()
+        times = Counter(name for _, name, _ in classes)
+        return [name if times[name] == 1 else f"{name} ({class_id})" for class_id, name, _ in classes]
+
+    def id_classes(self) -> list[tuple[str, str, tuple[str, ...]]]:
+        """Return the class id, name and wnids of the ID classes in label order."""
+        columns = ("role", "label", "class_id", "name", "wnids")
+        by_label = {
+            label: (class_id, name, tuple(wnids or ()))
+            for role, label, class_id, name, wnids in zip(
+                *(self.classes[name].to_pylist() for name in columns), strict=True
+            )
+            if role == "id" and label is not None and label >= 0
         }
-        times = Counter(name for name, _ in class_by_label.values())
-        in_order = (class_by_label[label] for label in sorted(class_by_label))
-        return [name if times[name] == 1 else f"{name} ({class_id})" for name, class_id in in_order]
+        return [by_label[label] for label in sorted(by_label)]
 
     def source_of(self, group: str) -> str:
         """Return the source of a group. Raises KeyError for an unknown one."""
