@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
@@ -20,9 +19,6 @@ from wordnet_splits.base.terminal.output import (
 )
 from wordnet_splits.cli.main import app
 from wordnet_splits.wordnet.taxonomy import Taxonomy, load
-
-if TYPE_CHECKING:
-    from wordnet_splits.datasets.catalog import CatalogClass
 
 HierarchyOption = Annotated[str, typer.Option(help="wordnet (the full graph) or imagenet-tree.")]
 Synset = "A wnid (n02084071), a synset (dog.n.01) or a noun."
@@ -76,12 +72,8 @@ def draw_subtree(
     json: Json = False,
 ) -> int:
     """Draw WordNet below a synset, with the number of a source's classes in each branch."""
-    from wordnet_splits.datasets.catalog import load_catalog
-
     taxonomy = _load_hierarchy(wordnet, hierarchy)
-    classes = _nodes_of(load_catalog(source).classes, taxonomy) if source else None
-    if classes is not None and not any(node in taxonomy for node in classes):
-        raise DataError(f"no class of {source} is at a node of {taxonomy.title}", where="--source")
+    classes = _nodes_of_classes(source, taxonomy) if source else None
     top = taxonomy.root if root is None else _find_synset(root, taxonomy)
     tree = _subtree(top, taxonomy, classes, depth)
     kind = "class" if source else "synset" if taxonomy.is_wordnet else "node"
@@ -150,11 +142,16 @@ def _load_hierarchy(wordnet: str | None, hierarchy: str) -> Taxonomy:
     return taxonomy if hierarchy == "wordnet" else taxonomy.tree()
 
 
-def _nodes_of(classes: Sequence[CatalogClass], taxonomy: Taxonomy) -> set[str]:
-    """Return the synsets of classes; in a custom hierarchy, as in recipes, else the node of the class id."""
-    if taxonomy.is_wordnet:
-        return {wnid for c in classes for wnid in c.wnids}
-    return {node for c in classes for node in [w for w in c.wnids if w in taxonomy] or [c.class_id]}
+def _nodes_of_classes(source: str, taxonomy: Taxonomy) -> set[str]:
+    from wordnet_splits.datasets.catalog import load_catalog
+    from wordnet_splits.datasets.catalog.own_hierarchy import place_classes
+
+    catalog = load_catalog(source)
+    catalog = catalog if taxonomy.is_wordnet else place_classes(catalog, taxonomy)
+    nodes = {wnid for item in catalog for wnid in item.wnids}
+    if not (taxonomy.is_wordnet or any(node in taxonomy for node in nodes)):
+        raise DataError(f"no class of {source} is at a node of {taxonomy.title}", where="--source")
+    return nodes
 
 
 def _subtree(wnid: str, taxonomy: Taxonomy, classes: set[str] | None, depth: int) -> dict[str, Any]:

@@ -165,7 +165,7 @@ class OwnHierarchy(BaseModel):
         DataError : a cell of a declared catalog names no node; the error has its line.
         TaxonomyError : as of `taxonomy`.
         """
-        return _place(catalog, self.taxonomy(), file)
+        return place_classes(catalog, self.taxonomy(), file)
 
 
 @lru_cache(maxsize=16)
@@ -189,7 +189,9 @@ def _digests(taxonomy: Taxonomy) -> Digests:
 
 
 @lru_cache(maxsize=64)
-def _place(catalog: Catalog, taxonomy: Taxonomy, file: Path | None) -> Catalog:
+def place_classes(catalog: Catalog, taxonomy: Taxonomy, file: Path | None = None) -> Catalog:
+    """Return a catalog with each class at its nodes, as `OwnHierarchy.place`."""
+
     def placed(item: CatalogClass) -> CatalogClass:
         nodes = tuple(wnid for wnid in item.wnids if wnid in taxonomy)
         if file is not None and len(nodes) < len(item.wnids):
