@@ -11,9 +11,11 @@ from wordnet_splits.base.about import About, Author
 from wordnet_splits.base.lazy import need
 from wordnet_splits.base.tabular import markdown_table, markdown_text
 from wordnet_splits.benchmark.checks.freeze import changes_of
+from wordnet_splits.benchmark.hierarchies import taxonomy_of
 from wordnet_splits.benchmark.manifest import GroupRow, Manifest
 from wordnet_splits.benchmark.pulling import SUMS
 from wordnet_splits.benchmark.recipe import load_recipe, recipe_names
+from wordnet_splits.benchmark.rules.operators.similarity import bounds_in
 from wordnet_splits.benchmark.rules.phrases import rule_words
 from wordnet_splits.datasets.catalog.declarations import Sources
 from wordnet_splits.datasets.sources import source_class, source_info
@@ -21,6 +23,7 @@ from wordnet_splits.hub.attribution import cite_benchmark, front_matter
 from wordnet_splits.hub.entries import HUB_ROLES, hub_task
 from wordnet_splits.hub.release import FENCE, RESULTS, Release
 from wordnet_splits.remote import MAIN, Address
+from wordnet_splits.wordnet.similarity.measures import constants_of
 
 ABOUT = """# {name}
 
@@ -148,6 +151,9 @@ def _benchmark(manifest: Manifest) -> str:
     lines += [
         f"- {group.name}: {markdown_text(rule_words(group.classes, group.source))}" for group in recipe.group
     ]
+    measures = (bound.measure for group in recipe.group for bound in bounds_in(group.classes))
+    if words := constants_of(measures, taxonomy_of(manifest)):
+        lines += [f"- constants of the measures: {words}"]
     lines += ["", _table(manifest.groups)]
     notes = dict.fromkeys(f"- {row.group}: {markdown_text(row.note)}" for row in manifest.groups if row.note)
     lines += ["Notes:", "", *notes, ""] if notes else []

@@ -14,13 +14,12 @@ from wordnet_splits.benchmark.rules.keywords import (
     possessives,
     stopwords,
 )
-from wordnet_splits.linking.class_names import ParsedName, Words
+from wordnet_splits.linking.class_names import ParsedName, Words, names_of_nodes
 from wordnet_splits.wordnet.lexicons import sense_counts
 from wordnet_splits.wordnet.taxonomy import Taxonomy
+from wordnet_splits.wordnet.taxonomy.identifiers import is_wordnet30
 
 SUPPLEMENT = files("wordnet_splits") / "data" / "supplement.tsv"
-WORDNET = "3.0"
-"""Version of WordNet of the supplement and of the sense counts: sense numbers differ between versions."""
 ADJECTIVES = files("wordnet_splits") / "data" / "wordnet" / "adjectives.tsv"
 
 KINDS = (
@@ -83,13 +82,13 @@ class Route:
 class Lemmas:
     """The lemmas of a taxonomy and of the supplement, looked up by words in any joining."""
 
-    lexicon = "WordNet"
     english = True
 
     def __init__(self, taxonomy: Taxonomy, *, supplemented: bool = True) -> None:
         self.taxonomy = taxonomy
         self.added: Mapping[str, Sequence[int]] = added_to(taxonomy) if supplemented else {}
-        self.index: Mapping[str, tuple[str, ...]] = taxonomy.lemma_index()
+        self.lexicon = "WordNet" if taxonomy.is_wordnet else taxonomy.title
+        self.index = taxonomy.lemma_index() if taxonomy.is_wordnet else names_of_nodes(taxonomy)
         self._senses: dict[str, list[int]] = {}
         self._neighbours: dict[str, set[str]] = {}
 
@@ -142,7 +141,7 @@ class Lemmas:
 
     def counts(self, lemma: str) -> tuple[int, ...]:
         """Return how often each sense of a lemma occurs in tagged texts, without zeros at the end."""
-        return sense_counts().get(lemma, ()) if self.taxonomy.version == WORDNET else ()
+        return sense_counts().get(lemma, ()) if is_wordnet30(self.taxonomy) else ()
 
     def noun(self, word: str) -> bool:
         """Return whether a word is a lemma, in singular or plural."""
@@ -204,8 +203,8 @@ def supplement() -> Mapping[str, tuple[str, ...]]:
 
 
 def added_to(taxonomy: Taxonomy) -> Mapping[str, Sequence[int]]:
-    """Return name -> its synsets as nodes of a taxonomy; empty for another version than `WORDNET`."""
-    if taxonomy.version != WORDNET:
+    """Return name -> its synsets as nodes of a taxonomy; empty for another hierarchy than WordNet 3.0."""
+    if not is_wordnet30(taxonomy):
         return {}
     return {
         name: [taxonomy.index(taxonomy.from_name(synset)) for synset in synsets]

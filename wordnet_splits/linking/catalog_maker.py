@@ -167,7 +167,7 @@ def make_catalog(
         clear_parts_of(explained_file(out))
         answers = {
             class_id: row
-            for class_id, row in earlier_answers(out).items()
+            for class_id, row in earlier_answers(out, taxonomy).items()
             if all(wnid in taxonomy for wnid in row.wnids)
         }
         proposals = _proposals(dataset, taxonomy, ask_below, language, ids)
@@ -252,11 +252,11 @@ def by_hand(wnid: str, taxonomy: Taxonomy) -> Decision:
     return Decision((wnid,), "hand", f"{BY_HAND}: {taxonomy.first_definition(wnid) or taxonomy.name(wnid)}")
 
 
-def earlier_answers(path: Path) -> dict[str, Decision]:
+def earlier_answers(path: Path, taxonomy: Taxonomy) -> dict[str, Decision]:
     """Return the rows of an earlier catalog that a person decided, by class id; none without a file."""
     if not path.exists():
         return {}
-    catalog = read_catalog(path)
+    catalog = read_catalog(path, has_nodes=not taxonomy.is_wordnet)
     if not was_made(catalog):
         hint = "give another --out"
         raise DataError("is not a catalog written by `catalog make`", where=str(path), hint=hint)
@@ -347,7 +347,7 @@ def ask_on_terminal(question: Question) -> str | Reply:
         elif senses := _senses(answer.removeprefix("/"), question.taxonomy):
             wnids = senses
         else:
-            to_stderr(f"{printable(answer)!r} is not a noun of WordNet")
+            to_stderr(f"{printable(answer)!r} is not a noun of {question.taxonomy.title}")
 
 
 def _senses(word: str, taxonomy: Taxonomy) -> list[str]:

@@ -6,12 +6,20 @@ import re
 import unicodedata
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import lru_cache, partial
 
-from wordnet_splits.base.errors import DataError
+from wordnet_splits.base.errors import DataError, TaxonomyError
 from wordnet_splits.base.names import printable
 from wordnet_splits.wordnet.taxonomy import Taxonomy
-from wordnet_splits.wordnet.taxonomy.identifiers import SCHEMES, VERSION, Identified, by_wordnet31, identify
+from wordnet_splits.wordnet.taxonomy.identifiers import (
+    SCHEMES,
+    Identified,
+    by_wordnet31,
+    identify,
+    is_wordnet30,
+)
 
 Words = tuple[str, ...]
 
@@ -24,6 +32,7 @@ _CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z][a-z])|(?<=[A-Za-z])(?=[A-Z][a-z]+[A-Z ]
 MOST_UNKNOWN = 0.5
 """Share of names that are identifiers without a synset, above which a list is refused."""
 HINT = "give --ids MAP.tsv: on each line an identifier, a tab, and a wnid, an ILI or a synset's name"
+HINT_OF_NODES = "give --ids MAP.tsv: on each line an identifier, a tab, and the id of a node or dog#1"
 WNID = re.compile(r"n\d{8}")
 _SYNSET = re.compile(r"[^\s/]+\.n\.\d\d?")
 _BETWEEN = re.compile(r"[\s_\-\u2010-\u2015]+")
@@ -50,7 +59,7 @@ class ParsedName:
     @property
     def number(self) -> bool:
         """Whether the name has no letter: it is more often a position in a list than a number of things."""
-        return not any(map(str.isalpha, self.name))
+        return not self.synset and not any(map(str.isalpha, self.name))
 
     @property
     def content(self) -> tuple[tuple[Words, ...], tuple[Words, ...], str, bool]:
@@ -58,12 +67,12 @@ class ParsedName:
         return self.phrases, self.asides, self.synset, self.capital
 
 
-def parse_name(name: str) -> ParsedName:
+def parse_name(name: str, *, numbered: bool = False) -> ParsedName:
     """Return the parts of a class name as its publisher writes it.
 
-    A number before it (``001.ak47``) or after it (``airplanes-101``) is dropped, and so is a first folder of
-    one letter (``/a/airfield`` in Places365); ``&`` is read as *and*. In a folder name of iNaturalist, the
-    species is the name, and the family and the ranks above it are qualifiers.
+    A number before it (``001.ak47``) or after it (``airplanes-101``; not if ``numbered``) is dropped, and so
+    is a first folder of one letter (``/a/airfield`` in Places365); ``&`` is read as *and*. In a folder name
+    of iNaturalist, the species is the name, and the family and the ranks above it are qualifiers.
     """
     if taxa := _TAXA.fullmatch(name.strip()):
         ranks, species = taxa.groups()
@@ -78,7 +87,8 @@ def parse_name(name: str) -> ParsedName:
     asides = [words for part in _ASIDE.findall(text) if (words := _words(part))]
     parts = _ASIDE.sub(" ", text).strip("/ ").split("/")
     alternatives, *qualifiers = parts[1:] if len(parts) > 1 and len(parts[0]) == 1 else parts
-    phrases = [words for part in alternatives.split(",") if (words := _words(_NUMBER_AFTER.sub("", part)))]
+    names = [part if numbered else _NUMBER_AFTER.sub("", part) for part in alternatives.split(",")]
+    phrases = [words for part in names if (words := _words(part))]
     asides += [words for part in qualifiers if (words := _words(part))]
     letters = [word for word in _BETWEEN.split(alternatives) if word[:1].isalpha()]
     return ParsedName(
@@ -101,19 +111,44 @@ def without_accents(text: str) -> str:
     return unicodedata.normalize("NFC", _ACCENTS.sub("", unicodedata.normalize("NFD", text)))
 
 
+@lru_cache(maxsize=2)
+def names_of_nodes(taxonomy: Taxonomy) -> Mapping[str, tuple[str, ...]]:
+    """Return the names in a custom hierarchy, also without accents and punctuation -> their nodes."""
+    index: Mapping[str, tuple[str, ...]] = taxonomy.lemma_index()
+    names = {lemma: dict.fromkeys(nodes) for lemma, nodes in index.items()}
+    for lemma, nodes in index.items():
+        if words := _words(lemma):
+            names.setdefault("_".join(words), {}).update(dict.fromkeys(nodes))
+    return {name: tuple(nodes) for name, nodes in names.items()}
+
+
+def _parse_name_of_node(name: str, taxonomy: Taxonomy) -> ParsedName:
+    """Return the parts of a class name in a custom hierarchy: the id or a name of a node is not divided."""
+    text, synset = name.strip(), ""
+    with suppress(TaxonomyError):
+        synset = text if text in taxonomy else taxonomy.from_name(text)
+    keys = re.sub(r"[\s_]+", "_", text).lower(), "_".join(_words(text))
+    whole = tuple(tuple(key.split("_")) for key in keys if key in names_of_nodes(taxonomy))[:1]
+    parsed = parse_name(name, numbered=True)
+    return replace(parsed, phrases=whole, asides=(), synset=synset) if synset or whole else parsed
+
+
 def parse_names(
     names: Sequence[str], taxonomy: Taxonomy, ids: Mapping[str, str] | None = None
 ) -> list[tuple[ParsedName, Identified | None]]:
     """Return the parts of all names of a list; an identifier has no words, but its synset if known.
+
+    In a custom hierarchy, the id and the names of a node are not divided, and numbers after a name count.
 
     ``ids`` : name or identifier -> wnid, before all schemes. Wnids are read as WordNet 3.1's if one of the
     list is not in the taxonomy and all are in that.
     """
     held = {name: match[0] for name in names if (match := WNID.search(name))}
     later: dict[str, str] = {}
-    if taxonomy.version == VERSION and any(wnid not in taxonomy for wnid in held.values()):
+    if is_wordnet30(taxonomy) and any(wnid not in taxonomy for wnid in held.values()):
         later = {name: by_wordnet31(wnid[1:], taxonomy) or "" for name, wnid in held.items()}
         later = later if all(later.values()) else {}
+    parse = parse_name if taxonomy.is_wordnet else partial(_parse_name_of_node, taxonomy=taxonomy)
     parsed: list[tuple[ParsedName, Identified | None]] = []
     for name in names:
         if wnid := later.get(name):
@@ -121,13 +156,13 @@ def parse_names(
         elif known := identify(name.strip(), taxonomy, ids or {}):
             parsed.append((ParsedName(name, (), (), known.wnid, capital=False), known))
         else:
-            parsed.append((parse_name(name), None))
+            parsed.append((parse(name), None))
     unknown = [(name.name, known.scheme) for name, known in parsed if known and not known.wnid]
-    _check_known(unknown, len(names))
+    _check_known(unknown, len(names), taxonomy)
     return parsed
 
 
-def _check_known(unknown: Sequence[tuple[str, str]], names: int) -> None:
+def _check_known(unknown: Sequence[tuple[str, str]], names: int, taxonomy: Taxonomy) -> None:
     if len(unknown) <= MOST_UNKNOWN * names:
         return
     scheme, _ = Counter(scheme for _, scheme in unknown).most_common(1)[0]
@@ -137,5 +172,5 @@ def _check_known(unknown: Sequence[tuple[str, str]], names: int) -> None:
         f"{len(unknown):,} of {names:,} names are identifiers without a known synset ({scheme}, such as "
         f"{printable(example)!r})",
         where="names",
-        hint="; ".join(filter(None, (HINT, table))),
+        hint="; ".join(filter(None, (HINT, table))) if taxonomy.is_wordnet else HINT_OF_NODES,
     )

@@ -31,6 +31,7 @@ from wordnet_splits.wordnet.taxonomy import load
 if TYPE_CHECKING:
     from wordnet_splits.linking.catalog_maker import MadeCatalog
     from wordnet_splits.linking.classes import DatasetClasses
+    from wordnet_splits.wordnet.taxonomy import Taxonomy
 
 
 SHOWN_UNSURE = 20
@@ -76,18 +77,21 @@ def make_dataset_catalog(
     classes, origin = _read_classes(name, root, names, declared)
     for note in classes.notes:
         to_stderr(note)
+    taxonomy = _taxonomy(root, declared, wordnet)
     ask = ask_on_terminal if is_interactive() else None
     catalog = make_catalog(
         classes,
         out,
         ask=ask,
         ask_below=ask_below,
-        taxonomy=load(wordnet),
+        taxonomy=taxonomy,
         origin=f"of {origin}",
         language=language,
         ids=ids,
     )
-    print_result(catalog, json, lambda: _print_new_catalog(catalog))
+    print_result(
+        catalog, json, lambda: _print_new_catalog(catalog, "synset" if taxonomy.is_wordnet else "node")
+    )
     return LEFT_OUT if catalog.unsure else DONE
 
 
@@ -114,18 +118,31 @@ def _read_classes(
     return listed_classes(name or []), "names given"
 
 
-def _print_new_catalog(catalog: MadeCatalog) -> None:
-    kinds = Counter(row.mapped or "without synset" for row in catalog.decisions)
+def _taxonomy(root: Path | None, declared: Path | None, wordnet: str | None) -> Taxonomy:
+    """Return the hierarchy given, else the declaration's that `_read_classes` registered, else WordNet."""
+    from wordnet_splits.benchmark.recipe import declaration_in
+    from wordnet_splits.datasets.catalog.declarations import LOCAL, declared_name
+
+    name = declared_name(root) if root and declared is None else declared and declaration_in(declared).name
+    own = LOCAL.by_name[name].hierarchy if name else None
+    if own and wordnet is not None:
+        problem = f"--wordnet cannot replace the hierarchy that {name} declares"
+        raise SplitsError(problem, where="catalog make", hint="leave out --wordnet")
+    return own.taxonomy() if own else load(wordnet)
+
+
+def _print_new_catalog(catalog: MadeCatalog, noun: str) -> None:
+    kinds = Counter(row.mapped or f"without {noun}" for row in catalog.decisions)
     counts = ", ".join(f"{n:,} {kind}" for kind, n in sorted(kinds.items()))
     to_stdout(f"{catalog.out}: {len(catalog.decisions):,} classes; {counts}; {catalog.asked:,} answered now")
     shared = [f"  {wnid}: {listed(ids, SHOWN_SHARED)}" for wnid, ids in catalog.shared.items()]
     if shared:
-        to_stdout(f"synsets of several classes: {len(shared):,}")
+        to_stdout(f"{noun}s of several classes: {len(shared):,}")
         print_first(shared, SHOWN_SHARED, write=to_stdout)
     if catalog.unsure:
         rows = {row["class_id"]: row for row in catalog.rows()}
         lines = [
-            f"  {i}: {rows[i]['wnid'] or 'no synset'} ({rows[i]['confidence']:.2f}), {rows[i]['reason']}"
+            f"  {i}: {rows[i]['wnid'] or f'no {noun}'} ({rows[i]['confidence']:.2f}), {rows[i]['reason']}"
             for i in catalog.unsure
         ]
         to_stdout(f"unsure; answer by the same command on a terminal, or in the file: {len(lines):,}")

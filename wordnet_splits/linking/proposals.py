@@ -269,6 +269,8 @@ def _reasons(
     identified: Sequence[Identified | None],
 ) -> list[str]:
     foreign = [FOREIGN.format(reading.lemmas.lexicon)] if looks_foreign(reading.pool) else []
+    if not reading.pool.taxonomy.is_wordnet:
+        foreign = [text.partition(":")[0] for text in foreign]
 
     def against(name: ParsedName, row: Sequence[Candidate]) -> str:
         return contradiction(name, row[0].kind, row[0].wnid, reading.lemmas) if row and row[0].share else ""
@@ -281,7 +283,7 @@ def _reasons(
                 explainer.reason(row[0] if row else None),
                 *[OTHERWISE.format(words) for words in [against(name, row)] if words],
                 *[NUMBER] * name.number,
-                *[ADJECTIVE] * (reading.lemmas.english and is_adjective(name)),
+                *[ADJECTIVE] * is_adjective(name, reading.lemmas),
                 *foreign,
             ]
         )

@@ -114,12 +114,19 @@ class Explainer:
             parts.append("its only sense" if choice.senses == 1 else which)
         parts.append(self._kin(choice.wnid))
         if count := self._same[choice.wnid] - 1:
-            parts.append(f"{count} other class{'es have' if count > 1 else ' has'} this synset")
+            noun = "synset" if self._taxonomy.is_wordnet else "node"
+            parts.append(f"{count} other class{'es have' if count > 1 else ' has'} this {noun}")
         return "; ".join(filter(None, parts))
 
     def _in_lexicon(self, text: str) -> str:
-        """Return a text about WordNet with the lexicon of another language in its place."""
-        return text.replace("WordNet", self._lexicon) if self._lexicon else text
+        """Return a text about WordNet with the lexicon of another language, or a hierarchy, in its place."""
+        if self._lexicon:
+            return text.replace("WordNet", self._lexicon)
+        if self._taxonomy.is_wordnet:
+            return text
+        title = self._taxonomy.title
+        named = text.replace("WordNet", title).replace("contains the synset", "identifies a node")
+        return named if "WordNet" in text else f"{title}: {named}"
 
     def _among(self, wnid: str) -> str:
         """Return the number of names below a synset, for a name that does not lead to it."""

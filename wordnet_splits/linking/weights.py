@@ -166,23 +166,24 @@ def needs_confirmation(reading: Reading, shares: Floats) -> Flags:
 
     These are a choice from the supplement to WordNet; a name that is not a lemma as a whole, unless its last
     words name the kind of thing (`_is_compound`); a name whose other words mean another thing
-    (`contradiction`); a single word that is more often an adjective than a noun (*normal*); a number; and all
-    names of a list if more than `FOREIGN_SHARE` match no lemma, as in another language.
+    (`contradiction`); a single word that is more often an adjective than a noun (*normal*); a number; a name
+    of several nodes in a hierarchy other than WordNet, on which no confidence is fitted; and all names of a
+    list if more than `FOREIGN_SHARE` match no lemma, as in another language.
     """
     pool = reading.pool
     filled = np.flatnonzero(np.diff(pool.starts))
     confirm = np.zeros(len(pool.names), bool)
     for n, best in zip(filled.tolist(), ranked(pool, shares)[pool.starts[filled]].tolist(), strict=True):
         route = pool.routes[best]
-        whole = any(other.kind in WHOLE for other in pool.routes[pool.starts[n] : pool.starts[n + 1]])
+        whole = sum(other.kind in WHOLE for other in pool.routes[pool.starts[n] : pool.starts[n + 1]])
         compound = route.kind == "head" and not (whole or pool.living[best])
         known = route.kind in WHOLE or (compound and _is_compound(pool.names[n], reading.lemmas))
         wnid = pool.taxonomy.wnid(int(pool.node[best]))
         against = contradiction(pool.names[n], route.kind, wnid, reading.lemmas)
-        confirm[n] = route.added or not known or bool(against)
+        shared = whole > 1 and not pool.taxonomy.is_wordnet  # the confidence is WordNet's
+        confirm[n] = route.added or not known or bool(against) or shared
     confirm |= [name.number for name in pool.names]
-    if reading.lemmas.english:
-        confirm |= [is_adjective(name) for name in pool.names]
+    confirm |= [is_adjective(name, reading.lemmas) for name in pool.names]
     return confirm | looks_foreign(pool)
 
 
@@ -208,10 +209,12 @@ def looks_foreign(pool: Pool) -> bool:
     return len(familiar) >= FEWEST_FOREIGN and float((~familiar).mean()) > FOREIGN_SHARE
 
 
-def is_adjective(name: ParsedName) -> bool:
-    """Return whether a name is a single word that is more often an adjective or adverb than a noun."""
+def is_adjective(name: ParsedName, lemmas: Lemmas) -> bool:
+    """Return whether a name is an English word that is more often an adjective or adverb than a noun."""
     return (
-        not name.asides
+        lemmas.english
+        and lemmas.taxonomy.is_wordnet
+        and not name.asides
         and [len(phrase) for phrase in name.phrases] == [1]
         and name.phrases[0][0] in adjectives()
     )

@@ -17,7 +17,7 @@ from wordnet_splits.base.lazy import need
 from wordnet_splits.base.text_formats import read_rows
 from wordnet_splits.base.untrusted import MiB, check_file
 from wordnet_splits.wordnet.taxonomy import Taxonomy
-from wordnet_splits.wordnet.taxonomy.identifiers import VERSION, identify
+from wordnet_splits.wordnet.taxonomy.identifiers import VERSION, identify, is_wordnet30
 
 ENGLISH = "en"
 LARGEST_LEXICON = 512 * MiB
@@ -40,9 +40,9 @@ def read_nouns(language: str, taxonomy: Taxonomy) -> tuple[str, list[tuple[str, 
 
     ``language`` : code such as ``fr``, for all its lexicons that are installed for `wn`; or a WN-LMF file.
     """
-    if taxonomy.version != VERSION:
-        hint = "leave out --wordnet"
-        raise TaxonomyError(f"other languages need WordNet {VERSION}", where=WHERE, hint=hint)
+    if not is_wordnet30(taxonomy):
+        problem = f"other languages need WordNet {VERSION}, got {taxonomy.title}"
+        raise TaxonomyError(problem, where=WHERE, hint="leave out --language, or the other hierarchy")
     path = Path(language)
     lexicon, entries = _of_file(path) if path.suffix == ".xml" else _installed(language)
     nouns = [(lemma, wnid) for lemma, synset, ili in entries if (wnid := _wnid(synset, ili, taxonomy))]

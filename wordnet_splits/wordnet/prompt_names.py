@@ -23,7 +23,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from wordnet_splits.base.names import same_spelling
 from wordnet_splits.wordnet.lexicons import ENGLISH, frequency, read_nouns, sense_counts
 from wordnet_splits.wordnet.taxonomy import Taxonomy
-from wordnet_splits.wordnet.taxonomy.identifiers import VERSION
+from wordnet_splits.wordnet.taxonomy.identifiers import is_wordnet30
 
 RARE, LATER = "rare_sense", "later_sense"
 _WNID = re.compile(r"n\d{8}")
@@ -42,7 +42,7 @@ class Nouns:
 
     def __init__(self, taxonomy: Taxonomy) -> None:
         self.taxonomy = taxonomy
-        self._tagged = sense_counts() if taxonomy.version == VERSION else {}
+        self._tagged = sense_counts() if is_wordnet30(taxonomy) else {}
 
     def words(self, wnid: str) -> Sequence[str]:
         """Return the words of a synset, the usual first, with blanks between their parts."""

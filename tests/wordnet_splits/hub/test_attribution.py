@@ -13,6 +13,7 @@ from tests.wordnet_splits.benchmark.recipe.test_about import ABOUT, recipe_file
 from wordnet_splits.base.errors import ManifestError, UnknownNameError
 from wordnet_splits.benchmark.construct import build_benchmark
 from wordnet_splits.benchmark.manifest import Manifest, write_manifest
+from wordnet_splits.benchmark.manifest.loading import frozen_folders
 from wordnet_splits.benchmark.recipe import class_set_names, load_recipe, recipe_names
 from wordnet_splits.benchmark.resolve import load_manifest
 from wordnet_splits.datasets.catalog.declarations import parse_declaration
@@ -60,6 +61,11 @@ def test_the_licence_of_the_readme_counts(tmp_path: Path) -> None:
     written(tmp_path, '\n[about]\nauthors = [{ name = "A" }]\n')
     (tmp_path / "build" / "README.md").write_text("---\nlicense: mit\n---\n", "utf-8")
     assert collect_release([tmp_path / "build"]).names == ["mine"]
+
+
+def test_the_card_states_the_constants_of_measures() -> None:
+    release = collect_release([frozen_folders()["rungs-cifar100"]])
+    assert "- constants of the measures: mean: height 19" in card_of(release, None).splitlines()
 
 
 def test_the_card(tmp_path: Path) -> None:

@@ -153,16 +153,21 @@ SCHEMES = (
 """The schemes, in order of precedence: the first match counts."""
 
 
+def is_wordnet30(taxonomy: Taxonomy) -> bool:
+    """Return whether a taxonomy is WordNet 3.0, to which the schemes and our word lists are joined."""
+    return taxonomy.is_wordnet and taxonomy.version == VERSION
+
+
 def identify(text: str, taxonomy: Taxonomy, ids: Mapping[str, str]) -> Identified | None:
     """Return the scheme and the synset of a text that is an identifier, None for any other text."""
     if text in ids:
         return Identified("--ids", ids[text])
-    if text in taxonomy:
+    if text in taxonomy or (not taxonomy.is_wordnet and taxonomy.senses(text)):
         return None
     for scheme in SCHEMES:
         if match := scheme.pattern.fullmatch(text):
             wnid = ids.get(_as_published(match[1]))
-            if wnid is None and scheme.find and taxonomy.version == VERSION:
+            if wnid is None and scheme.find and is_wordnet30(taxonomy):
                 found = scheme.find(match[1], taxonomy)
                 wnid = found if found in taxonomy else None
             return Identified(scheme.name, wnid or "")
@@ -200,7 +205,7 @@ def read_ids(path: Path, taxonomy: Taxonomy) -> dict[str, str]:
         if wnid is not None:
             ids[identifier] = wnid if ids.get(identifier, wnid) == wnid else ""
         elif not is_heading:
-            raise DataError(f"{printable(synset)!r} is not a noun of WordNet {taxonomy.version}", where=where)
+            raise DataError(f"{printable(synset)!r} is not a noun of {taxonomy.title}", where=where)
     if not ids:
         raise DataError("names no synset", where=str(path), hint="an identifier, a tab, and a wnid")
     return ids
@@ -209,7 +214,7 @@ def read_ids(path: Path, taxonomy: Taxonomy) -> dict[str, str]:
 def _synset(text: str, taxonomy: Taxonomy) -> str | None:
     if text in taxonomy:
         return text
-    if ".n." in text:
+    if ".n." in text or not taxonomy.is_wordnet:
         with suppress(TaxonomyError):
             return taxonomy.from_name(text)
     known = identify(text, taxonomy, {})
