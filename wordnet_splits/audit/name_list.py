@@ -17,6 +17,7 @@ from typing import Any
 import pyarrow as pa
 
 from wordnet_splits.audit.report import TEXT_WIDTH, check_output, share, write_table_page
+from wordnet_splits.base.errors import DataError
 from wordnet_splits.base.parquet import schema_of, write_table_file
 from wordnet_splits.base.tabular import Tabular, text_table
 from wordnet_splits.benchmark.hierarchies import taxonomy_of
@@ -179,7 +180,7 @@ def audit_names(
     Raises
     ------
     UnknownNameError : no such benchmark, or a class that it lacks.
-    DataError : names for too few or too many classes, or sentences with a template.
+    DataError : no ID classes, names for too few or too many of them, or sentences with a template.
 
     Examples
     --------
@@ -190,6 +191,8 @@ def audit_names(
     manifest = load_manifest(benchmark, manifests, check="classes")
     nouns = nouns_of(language, taxonomy_of(manifest))
     id_classes = manifest.id_classes()
+    if not id_classes:
+        raise DataError("has no ID classes with labels", where=manifest.name)
     class_ids = [class_id for class_id, _, _ in id_classes]
     classes = [(name, wnids) for _, name, wnids in id_classes]
     by_rule = prompt_names(classes, nouns)

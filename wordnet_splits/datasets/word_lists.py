@@ -110,11 +110,16 @@ def read_names(
     DataError : not as many names as classes, or two of one class. UnknownNameError : an unknown class.
     """
     if isinstance(names, Mapping):
-        where, words = "names", tuple(Word(n, names[key], None, key) for n, key in enumerate(names, 1))
+        where, words = (
+            "names",
+            [Word(n, name, class_id=key) for n, (key, name) in enumerate(names.items(), 1)],
+        )
+        if not all(isinstance(word.text, str) and word.text.strip() for word in words):
+            raise DataError("every name must be text", where=where)
     else:
         word_list = read_words(names, column, header=NAME)
-        where, words = word_list.name, word_list.words
-    if all(word.class_id is None for word in words):
+        where, words = word_list.name, list(word_list.words)
+    if words and all(word.class_id is None for word in words):
         if len(words) != len(class_ids):
             reason = f"must have a name for each of {len(class_ids):,} classes, got {len(words):,}"
             raise DataError(reason, where=where, hint=f"or a table with columns {CLASS_ID} and {NAME}")

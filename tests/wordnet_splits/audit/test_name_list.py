@@ -104,6 +104,7 @@ def test_the_command_writes_names_that_it_reads(tmp_path, command):
         (["a photo of a one"] * 12, DataError, (12, "a photo")),
         ({"7": "seven"}, UnknownNameError, "7"),
         ([], DataError, ()),
+        ({"1": 1}, DataError, ()),
     ],
 )
 def test_bad_lists_are_refused(names, kind, naming):
