@@ -157,7 +157,7 @@ OWN = (
     _of("COCO", _in_coco, "pics/annotations/*.json"),
     Kind("benchmark that carries its dataset", _carrying, _VERIFY, ["made/mine/**/*"], True, 30),
     Kind("own hierarchy", _hierarchy, _BUILD, ["*.tsv", "mine.toml"]),
-    Kind("benchmark that carries its hierarchy", _hierarchy, _VERIFY, ["made/mine/sources/*"], True, 20),
+    Kind("benchmark that carries its hierarchy", _hierarchy, _VERIFY, ["made/mine/**/*"], True, 20),
     Kind("names of classes", _names, _NAMED, ["names.txt"], ends=3),
     Kind("repository of the Hub", _repository, reading.pull, ["repository/**/*"], True),
 )

@@ -180,6 +180,8 @@ def test_no_wordnet_decides_it(built: Manifest, here: Path) -> None:
     [
         lambda data: data["fingerprints"].pop("hierarchy"),
         lambda data: data["taxonomy"].update(hierarchy="wordnet"),
+        lambda data: data["taxonomy"].update(name="a\nb"),
+        lambda data: data["taxonomy"].update(version=""),
         lambda data: (data["taxonomy"].update(hierarchy="wordnet"), data["fingerprints"].pop("hierarchy")),
     ],
 )
@@ -190,7 +192,7 @@ def test_a_manifest_that_denies_it_is_refused(
     data = json.loads(path.read_text())
     change(data)
     path.write_text(json.dumps(data))
-    assert mentions(command("verify", "build/mine").error, "hierarchy")
+    assert mentions(command("verify", "build/mine").error, "manifest.json")
 
 
 def _moved(text: str) -> str:

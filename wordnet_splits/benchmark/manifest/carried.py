@@ -23,7 +23,7 @@ from wordnet_splits.base.errors import DataError, ManifestError
 from wordnet_splits.base.files import write_text
 from wordnet_splits.base.names import printable
 from wordnet_splits.base.parquet import LARGEST_TABLE
-from wordnet_splits.base.text_formats import LARGEST_CSV, LARGEST_TOML, parse_toml
+from wordnet_splits.base.text_formats import LARGEST_CSV, LARGEST_TOML, parse_toml, validate
 from wordnet_splits.base.untrusted import LARGEST_TEXT, path_below, read_text, sha256_of
 from wordnet_splits.benchmark.manifest.metadata import (
     Carried,
@@ -106,11 +106,15 @@ def hierarchy_row(hierarchy: OwnHierarchy | None) -> HierarchyRow | None:
 
 
 def carried_hierarchy(folder: Path, data: ManifestData) -> OwnHierarchy | None:
-    """Return the hierarchy that a manifest carries; `altered_files` compares its files."""
+    """Return the hierarchy that a manifest carries; `altered_files` compares its files.
+
+    Raises ManifestError for a name or version that is not a line of text.
+    """
     if data.fingerprints.hierarchy is None:
         return None
-    row = data.taxonomy
-    hierarchy = OwnHierarchy(file=TREE, nodes=NODES, name=row.name, version=row.version)
+    table = {"file": TREE, "nodes": NODES, "name": data.taxonomy.name, "version": data.taxonomy.version}
+    where = f"{folder}/manifest.json: taxonomy"
+    hierarchy = validate(OwnHierarchy, table, where=where, error=ManifestError, hint="build it again")
     return hierarchy.located((folder / FOLDER / TREE).absolute())
 
 

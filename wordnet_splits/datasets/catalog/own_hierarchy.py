@@ -14,7 +14,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final, NamedTuple
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, PrivateAttr, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, PrivateAttr, model_validator
 
 from wordnet_splits.base.errors import DataError
 from wordnet_splits.base.files import FileId, file_id
@@ -31,16 +31,15 @@ CARRIED_NAMES: Final = (Path(TREE).stem, Path(NODES).stem)
 """Names that no declared dataset may have: its carried catalog would be one of these files."""
 
 
-def _label(text: str) -> str:
+def _line(text: str) -> str:
     try:
-        check_name("hierarchy", text, where="")
+        check_name("value", text, where="")
     except DataError as error:
         raise ValueError(error.what) from None
     return text
 
 
-Text = Annotated[str, Field(min_length=1)]
-Label = Annotated[str, AfterValidator(_label)]
+Line = Annotated[str, AfterValidator(_line)]
 
 
 class Digests(NamedTuple):
@@ -65,12 +64,12 @@ class OwnHierarchy(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    file: Text | None = None
-    wn: Text | None = None
-    nodes: Text | None = None
-    root: Text | None = None
-    name: Label | None = None
-    version: Label | None = None
+    file: Line | None = None
+    wn: Line | None = None
+    nodes: Line | None = None
+    root: Line | None = None
+    name: Line | None = None
+    version: Line | None = None
     _location: Path = PrivateAttr(default=Path())
 
     @model_validator(mode="after")
