@@ -382,10 +382,10 @@ class Recipe(RecipePart):
         RecipeError : two hierarchies. DataError, TaxonomyError : one of two cannot be read.
         """
         hierarchy, owner = self._origin.hierarchy, "the recipe"
-        if self._origin.is_manifest:
+        known = Sources.of(self._origin.declarations).by_name
+        if self._origin.is_manifest or not known:
             return hierarchy
         written = self.hierarchy if "hierarchy" in self.model_fields_set else None
-        known = Sources.of(self._origin.declarations).by_name
         for name in sorted({*self._origin.declarations, *self.sources_named} & known.keys()):
             declared = known[name].hierarchy
             if declared is None:
