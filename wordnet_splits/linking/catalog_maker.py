@@ -145,6 +145,7 @@ def make_catalog(
     ask : function that asks a person about a class; without it unsure classes keep the best proposal and are
         marked unsure.
     ask_below : ask about classes below this confidence; by default, 97% of the remaining choices are right.
+    taxonomy : WordNet 3.0 by default; a custom hierarchy, by the names of whose nodes the classes are linked.
     origin : where the classes come from, for the first line.
     language : the language of the names: the code of a lexicon in `wn`, such as ``fr``, or a WN-LMF file
         (``.xml``).

@@ -124,9 +124,11 @@ def names_of_nodes(taxonomy: Taxonomy) -> Mapping[str, tuple[str, ...]]:
 
 def _parse_name_of_node(name: str, taxonomy: Taxonomy) -> ParsedName:
     """Return the parts of a class name in a custom hierarchy: the id or a name of a node is not divided."""
-    text, synset = name.strip(), ""
-    with suppress(TaxonomyError):
-        synset = text if text in taxonomy else taxonomy.from_name(text)
+    text = name.strip()
+    synset = text if text in taxonomy else ""
+    if not synset and ("#" in text or ".n." in text):
+        with suppress(TaxonomyError):
+            synset = taxonomy.from_name(text)
     keys = re.sub(r"[\s_]+", "_", text).lower(), "_".join(_words(text))
     whole = tuple(tuple(key.split("_")) for key in keys if key in names_of_nodes(taxonomy))[:1]
     parsed = parse_name(name, numbered=True)

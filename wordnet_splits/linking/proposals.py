@@ -179,6 +179,7 @@ def propose_synsets(
     names : class names or folder names; words joined by blanks, underscores, hyphens or capitals, a
         qualifier after ``/`` or in brackets, alternatives separated by commas.
     superclasses : the superclass of each name, ``""`` for none.
+    taxonomy : WordNet 3.0 by default; a custom hierarchy, by the names of whose nodes the classes are linked.
     language : the language of the names, as of `wordnet_splits.linking.languages.load_language`.
     ids : wnids of names or identifiers, as `read_ids` (`wordnet_splits.wordnet.taxonomy.identifiers`) returns
         them.
