@@ -196,8 +196,10 @@ def audit_names(
     class_ids = [class_id for class_id, _, _ in id_classes]
     classes = [(name, wnids) for _, name, wnids in id_classes]
     by_rule = prompt_names(classes, nouns)
-    given = dict(zip(class_ids, by_rule, strict=True)) if names is None else names
-    words = read_names(given, class_ids, column)
+    found = {class_id: name for class_id, name in zip(class_ids, by_rule, strict=True) if name}
+    words = read_names(found if names is None else names, class_ids, column)
+    if not words:
+        raise DataError(f"no class has a name in {language}", where=manifest.name, hint="give a list")
     known = _Names(class_ids, classes, by_rule, nouns)
     lines = Counter(folded(word.text) for word in words.values())
     audited = [known.audit(n, words[i], lines) for n, i in enumerate(class_ids) if i in words]

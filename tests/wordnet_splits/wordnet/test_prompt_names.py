@@ -8,6 +8,7 @@ import pytest
 
 from tests.raising import raises
 from tests.wordnet_splits.small_lexicon import write_lexicon
+from wordnet_splits.audit.name_list import audit_names
 from wordnet_splits.base.errors import DataError, TaxonomyError
 from wordnet_splits.datasets.catalog import load_catalog
 from wordnet_splits.wordnet.prompt_names import Nouns, folded, nouns_of, prompt_names
@@ -116,3 +117,6 @@ def test_names_of_another_language(tmp_path, wordnet):
 
     with raises(DataError, where="digits", naming=6):  # none of its classes has a word in the lexicon
         zero_shot(torch.nn.Flatten(), len, "digits", language=str(path))  # type: ignore[arg-type]
+    with raises(DataError, where="digits"):
+        audit_names(None, "digits", language=str(path))
+    assert [item.name for item in audit_names(None, "openood-cifar10", language=str(path)).names] == ["chien"]
