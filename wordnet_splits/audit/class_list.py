@@ -15,11 +15,13 @@ from wordnet_splits.benchmark.construct.classes import decide_membership
 from wordnet_splits.benchmark.manifest import Manifest
 from wordnet_splits.benchmark.manifest.loading import Check, frozen_folder, manifest_names
 from wordnet_splits.benchmark.recipe import class_set_names, load_recipe
-from wordnet_splits.benchmark.resolve import is_path, load_manifest
+from wordnet_splits.benchmark.resolve import has_manifest, is_path, load_manifest
 from wordnet_splits.datasets.catalog import FIXED_COLUMNS, CatalogClass, load_catalog, read_catalog
+from wordnet_splits.datasets.catalog.declarations import LOCAL, Sources
 from wordnet_splits.datasets.catalog.inventory import available_lists, find_list
-from wordnet_splits.datasets.catalog.table import covered, known_sources, load_declared_catalog
-from wordnet_splits.wordnet.taxonomy import Taxonomy
+from wordnet_splits.datasets.catalog.own_hierarchy import OwnHierarchy
+from wordnet_splits.datasets.catalog.table import covered, known_sources
+from wordnet_splits.wordnet.taxonomy import Taxonomy, load
 from wordnet_splits.wordnet.taxonomy.identifiers import identify
 
 ClassListLike = str | Path | Iterable[str | int]
@@ -90,6 +92,45 @@ class ClassList:
     def without_synset(self) -> tuple[str, ...]:
         """Ids of the classes that have no synset."""
         return tuple(item.id for item in self.classes if not item.wnids)
+
+
+def hierarchy_of_lists(
+    *lists: ClassListLike,
+    of: str | None = None,
+    taxonomy: Taxonomy | None = None,
+    manifests: Path | None = None,
+) -> Taxonomy:
+    """Return the own hierarchy of lists' benchmarks and datasets, else ``taxonomy`` (default WordNet 3.0).
+
+    Files and entries without ``of`` are in the hierarchy of the other lists. Raises DataError for two.
+    """
+    found = {str(n): own for n, own in (_own_hierarchy(x, of, manifests) for x in lists) if n is not None}
+    name, own = next(((name, own) for name, own in found.items() if own), ("", None))
+    if own is None:
+        return taxonomy or load()
+    result = own.taxonomy()
+    differing = [other for other, its in found.items() if its is None or not own.is_same(its)]
+    if differing or taxonomy not in (None, result):
+        what = f"must be in the hierarchy {result.title} of {name}"
+        raise DataError(what, where=[*differing, "taxonomy"][0], hint="compare classes of one hierarchy")
+    return result
+
+
+def _own_hierarchy(
+    classes: ClassListLike, of: str | None, manifests: Path | None
+) -> tuple[object, OwnHierarchy | None]:
+    """Return the name of a list, None if its classes may be in any hierarchy, and its own hierarchy."""
+    name = str(classes) if isinstance(classes, str | Path) else ""
+    source = name if name in known_sources() else of
+    if name and name != source:
+        if name in available_lists() or name.partition(":")[0] in class_set_names():
+            return name, None
+        if (group := is_group(name, manifests)) or has_manifest(name, manifests):
+            benchmark = name.rpartition(":")[0] if group else name
+            return name, load_manifest(benchmark, manifests, check="none").own_hierarchy
+    declaration = None if source is None else LOCAL.find(source)
+    own = None if declaration is None else declaration.hierarchy
+    return None if source is None else name or "entries", own
 
 
 def load_class_list(
@@ -211,12 +252,8 @@ def _of_manifest(manifest: Manifest, group: str) -> tuple[ListedClass, ...]:
     if group not in (groups := {row["group"] for row in rows} - {""}):
         raise unknown("group", group, groups, where=manifest.name)
     of_group = [row for row in rows if row["group"] == group]
-    catalogs = {
-        source: load_declared_catalog(manifest.declarations[source])
-        if source in manifest.declarations
-        else load_catalog(source)
-        for source in {row["source"] for row in of_group}
-    }
+    datasets = Sources(manifest.declarations, manifest.own_hierarchy)
+    catalogs = {source: load_catalog(source, datasets) for source in {row["source"] for row in of_group}}
     return tuple(
         replace(
             _of_catalog(catalogs[row["source"]][row["class_id"]]),

@@ -23,7 +23,6 @@ from wordnet_splits.base.terminal.output import (
 from wordnet_splits.cli.main import app
 from wordnet_splits.datasets.sources.roots import parse_roots
 from wordnet_splits.wordnet.lexicons import ENGLISH
-from wordnet_splits.wordnet.taxonomy import load
 
 if TYPE_CHECKING:
     from wordnet_splits.audit.report import Audit
@@ -33,7 +32,10 @@ if TYPE_CHECKING:
 Against = Annotated[str, typer.Option(help="The known classes, in any of the forms of LIST.")]
 NamesOf = Annotated[
     str | None,
-    typer.Option(help="The source of the names or indices in a file; by default nouns of WordNet."),
+    typer.Option(
+        help="The source of the names or indices in a file; by default nouns of WordNet,"
+        " or nodes of the lists' own hierarchy."
+    ),
 ]
 Column = Annotated[
     str | None,
@@ -77,7 +79,7 @@ def audit_classes(
     manifests: Manifests = None,
     json: Json = False,
 ) -> int:
-    """Check a list of classes by WordNet: which equal, are below or above known ones, or share a name."""
+    """Check a list of classes by its hierarchy: equal to, below or above known ones, or namesakes."""
     from wordnet_splits.audit.overlaps import audit_classes, declarations_of_lists
     from wordnet_splits.audit.report import MAX_ROWS, check_output
 
@@ -103,14 +105,14 @@ def audit_classes(
 
 
 def _print_audit(report: Audit, most: int | None, *, glosses: bool) -> None:
-    from wordnet_splits.audit.report import LIMITS
+    from wordnet_splits.audit.report import LIMITS, caveats
 
+    taxonomy = report.lists.taxonomy
     to_stdout(report.heading)
     print_fields(report.summary())
     if not report.ok:
         to_stdout()
     if glosses:
-        taxonomy = load()
         for leak in report.related[:most]:
             to_stdout(f"{leak.id} ({leak.name}) {leak.relation} {leak.other} ({leak.other_name})")
             path = " > ".join(taxonomy.name(wnid) for wnid in leak.path)
@@ -118,7 +120,7 @@ def _print_audit(report: Audit, most: int | None, *, glosses: bool) -> None:
     else:
         print_lines(report.table(width=terminal_width(), most=most))
     to_stdout()
-    print_lines(LIMITS)
+    print_lines(caveats(LIMITS, taxonomy))
 
 
 @app.command(

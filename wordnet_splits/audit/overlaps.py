@@ -32,6 +32,7 @@ from wordnet_splits.audit.class_list import (
     ClassList,
     ClassListLike,
     ListedClass,
+    hierarchy_of_lists,
     is_group,
     load_two_class_lists,
 )
@@ -45,7 +46,7 @@ from wordnet_splits.benchmark.rules.relations import Kin, KnownClasses
 from wordnet_splits.datasets.catalog.declarations import Declaration, Sources
 from wordnet_splits.datasets.sources.roots import Roots, declare_roots
 from wordnet_splits.wordnet.similarity.measures import no_common_ancestor
-from wordnet_splits.wordnet.taxonomy import Taxonomy, load
+from wordnet_splits.wordnet.taxonomy import Taxonomy
 
 SEXES = frozenset({"male", "female"})
 AGES = frozenset({"young", "immature", "baby", "infant", "newborn", "adult", "mature"})
@@ -184,7 +185,7 @@ def audit_classes(
     taxonomy: Taxonomy | None = None,
     manifests: Path | None = None,
 ) -> Audit:
-    """Compare each class of a list with known classes, by WordNet.
+    """Compare each class of a list with known classes, by WordNet or the hierarchy of their benchmarks.
 
     Parameters
     ----------
@@ -195,13 +196,13 @@ def audit_classes(
     column : column of a table, or key of a JSON object, that has the classes.
     images : add leaks by digests of images, and the judgements of NINCO's authors.
     roots : folder of each source, to declare users' datasets; the page of `Audit.write` shows its images.
-    taxonomy : default the embedded WordNet 3.0.
+    taxonomy : default that of the lists' benchmarks and datasets, else the embedded WordNet 3.0.
     manifests : folder of manifests, else the usual ones.
 
     Raises
     ------
     UnknownNameError : the list or the class of an entry does not exist; similar names are suggested.
-    DataError : a file without a list of classes, or known classes without any synset.
+    DataError : a file without a list of classes, known classes without any synset, or two hierarchies.
     TaxonomyError : a class and a known one have no common ancestor in a taxonomy of several roots.
 
     Examples
@@ -210,9 +211,9 @@ def audit_classes(
     >>> [(item.id, item.relation, item.other_name) for item in report.leaking]
     [('n02085936', 'equal', 'Maltese dog'), ('dog', 'above', 'dalmatian'), ('axolotl', 'equal', 'axolotl')]
     """
-    taxonomy = taxonomy or load()
     declarations = declarations_of_lists(classes, against, manifests=manifests)
     declare_roots(roots, Sources.of(declarations))
+    taxonomy = hierarchy_of_lists(classes, against, of=of, taxonomy=taxonomy, manifests=manifests)
     check: Check = "all" if images else "classes"
     every_listed, every_known = load_two_class_lists(
         classes, against, taxonomy, of=of, column=column, manifests=manifests, check=check

@@ -26,7 +26,7 @@ from wordnet_splits.datasets.sources.roots import Roots
 from wordnet_splits.wordnet.taxonomy import Taxonomy
 
 LEAKS = KINDS
-"""Relations in WordNet's graph that leak, the closest first."""
+"""Relations in the hierarchy that leak, the closest first."""
 NAMESAKE = "namesake"
 RELATIONS = (*LEAKS, NAMESAKE)
 TEXT_WIDTH = 80
@@ -45,7 +45,12 @@ LIMITS = (
     "unrelated synsets may look alike (ImageNet's sunglass and sunglasses), an image",
     "may show a second object, and a name may have been read in another sense.",
 )
-"""Caveats of an audit, as lines for a terminal."""
+"""Caveats of an audit by WordNet, as lines for a terminal."""
+
+
+def caveats(lines: Sequence[str], taxonomy: Taxonomy) -> tuple[str, ...]:
+    """Return caveats about WordNet as caveats about a hierarchy."""
+    return tuple(line.replace("WordNet", taxonomy.called) for line in lines)
 
 
 @dataclass(frozen=True)
@@ -58,7 +63,7 @@ class AuditedClass:
     other, other_name : the known class of that relation.
     edges, path : number of edges to it, and the wnids on the way (for a namesake through a common ancestor).
     kin : number of known classes that the class equals, is below or is above.
-    by_definition : whether a namesake has another name, but WordNet's definition leads to the known class.
+    by_definition : whether a namesake has another name, but its definition leads to the known class.
     gloss, other_gloss : definitions of the two.
     nearest, mean : the known class of the greatest ``mean`` similarity; None without a synset.
     distance : edges to the closest known class; None without a synset.
@@ -211,9 +216,9 @@ class Audit(Tabular):
 
     def summary(self) -> list[tuple[str, str]]:
         """Return the figures as names and texts."""
-        counts, total = self.counts, self.counts["classes"]
+        counts, total, noun = self.counts, self.counts["classes"], self.lists.taxonomy.noun
         meanings = {
-            "equal": "the synset of a known class",
+            "equal": f"the {noun} of a known class",
             "below": "each image shows a known class",
             "above": "an image may show a known class",
             NAMESAKE: "the name or the definition of a known class",
@@ -227,9 +232,9 @@ class Audit(Tabular):
             figures.append(("edges", f"{edges} to the closest known class (min, quartiles, max)"))
             figures.append(("mean", f"{mean} similarity to the nearest"))
         if self.not_judged:
-            figures.append(("not judged", f"{examples(self.not_judged)}: no confirmed synset"))
+            figures.append(("not judged", f"{examples(self.not_judged)}: no confirmed {noun}"))
         if self.known_not_judged:
-            left_out = f"{examples(self.known_not_judged)} have no confirmed synset and are left out"
+            left_out = f"{examples(self.known_not_judged)} have no confirmed {noun} and are left out"
             figures.append(("known", left_out))
         if counts["repeated"]:
             figures.append(("repeated", f"{counts['repeated']:,} entries, counted once"))
@@ -303,9 +308,8 @@ def write_page(report: Audit, path: Path) -> None:
     if unreadable := unreadable + unreadable_known:
         notes += f" {unreadable:,} images cannot be read."
     columns = [*COLUMNS, *image_columns]
-    write_table_page(
-        path, report.heading, report.summary(), columns, rows, " ".join(LIMITS), notes, image_columns
-    )
+    limits = " ".join(caveats(LIMITS, lists.taxonomy))
+    write_table_page(path, report.heading, report.summary(), columns, rows, limits, notes, image_columns)
 
 
 def write_table_page(

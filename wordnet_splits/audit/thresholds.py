@@ -18,7 +18,13 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from wordnet_splits.audit.class_list import ClassList, ClassListLike, ListedClass, load_two_class_lists
+from wordnet_splits.audit.class_list import (
+    ClassList,
+    ClassListLike,
+    ListedClass,
+    hierarchy_of_lists,
+    load_two_class_lists,
+)
 from wordnet_splits.base import plotting
 from wordnet_splits.base.drawing import BLACK, BLUE, GREY, ORANGE
 from wordnet_splits.base.errors import DataError
@@ -27,7 +33,7 @@ from wordnet_splits.base.shapes import Line, Lines
 from wordnet_splits.base.tabular import Jsonable, Tabular, to_json
 from wordnet_splits.benchmark.rules.relations import EQUAL, KnownClasses
 from wordnet_splits.wordnet.similarity import pairs as similarity
-from wordnet_splits.wordnet.taxonomy import Taxonomy, load
+from wordnet_splits.wordnet.taxonomy import Taxonomy
 
 SCHEMA = schema_of("class_id name relation nearest value:double")
 SUMMARY_THRESHOLDS = 11
@@ -236,12 +242,12 @@ def thresholds(
     ----------
     classes, against, of, column, manifests : as of `audit_classes`.
     measure : one of `similarity.MEASURES`.
-    taxonomy : default the embedded WordNet 3.0.
+    taxonomy : default that of the lists' benchmarks and datasets, else the embedded WordNet 3.0.
 
     Raises
     ------
     UnknownNameError : a list, a measure or the class of an entry does not exist.
-    DataError : a file without a list of classes, or known classes without any synset.
+    DataError : a file without a list of classes, known classes without any synset, or two hierarchies.
 
     Examples
     --------
@@ -249,7 +255,7 @@ def thresholds(
     >>> counts.at(0.5)
     {'near': ['wolf'], 'far': ['spoon'], 'below': [], 'above': ['dog']}
     """
-    taxonomy = taxonomy or load()
+    taxonomy = hierarchy_of_lists(classes, against, of=of, taxonomy=taxonomy, manifests=manifests)
     listed, known_classes = load_two_class_lists(
         classes, against, taxonomy, of=of, column=column, manifests=manifests
     )

@@ -37,6 +37,13 @@ Sets = Annotated[
         metavar="SOURCE", help="SOURCE, SOURCE:CLASS,CLASS, SOURCE:N or SOURCE:MEASURE=VALUE[,N]; repeatable."
     ),
 ]
+Tree = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="TREE.tsv",
+        help="A hierarchy in place of WordNet, with the nodes.tsv next to it; copied next to the recipe.",
+    ),
+]
 
 NOTES = (
     "N classes are drawn. MEASURE=VALUE is a threshold of the similarity to the nearest ID class: near\n"
@@ -63,6 +70,7 @@ def new_recipe(
     near: Sets = None,
     far: Sets = None,
     external: Sets = None,
+    hierarchy: Tree = None,
     root: RootOptions = None,
     declared: Declared = None,
     out: Annotated[Path | None, typer.Option(help="The recipe to write; NAME.toml by default.")] = None,
@@ -77,7 +85,14 @@ def new_recipe(
     declare(*declared_by(declared).values())
     roots = parse_roots(root or [])
     recipe = new_recipe(
-        name, path, known=id_, near=near or (), far=far or (), external=external or (), roots=roots
+        name,
+        path,
+        known=id_,
+        near=near or (),
+        far=far or (),
+        external=external or (),
+        roots=roots,
+        hierarchy=hierarchy,
     )
     for note in recipe.notes:
         to_stderr(note)
@@ -123,6 +138,7 @@ def make_folder_benchmark(
     ] = False,
     language: Language = "en",
     ids: IdTable = None,
+    hierarchy: Tree = None,
     root: RootOptions = None,
     declared: Declared = None,
     workers: Workers = 1,
@@ -150,6 +166,7 @@ def make_folder_benchmark(
         ask=ask_on_terminal if is_interactive() and not accept else None,
         language=language,
         ids=ids,
+        hierarchy=hierarchy,
         roots=parse_roots(root or []),
         declared=declared,
         workers=workers,

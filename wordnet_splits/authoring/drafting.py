@@ -6,9 +6,12 @@ import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
-from wordnet_splits.base.errors import RecipeError, SplitsError, unknown
+from wordnet_splits.base.errors import OutputError, RecipeError, SplitsError, unknown
+from wordnet_splits.base.text_formats import toml_table
 from wordnet_splits.datasets.catalog import load_catalog
+from wordnet_splits.datasets.catalog.own_hierarchy import NODES, TREE, OwnHierarchy
 from wordnet_splits.datasets.sources import source_class
 from wordnet_splits.datasets.sources.built_in import NoiseSource
 from wordnet_splits.datasets.sources.layouts.conventions import parse_split
@@ -24,6 +27,7 @@ _BOUND = re.compile(r"([a-z_0-9]+)=(\d*\.?\d+)")
 
 COMMENTS = {
     "source": "A custom dataset: the recipe and the files that it names need no other declaration.",
+    "hierarchy": "The hierarchy that decides, in place of WordNet.",
     "id": "ID: the classes that the classifier is trained on.",
     "rest": "The classes of the same source that are not ID: near by design.",
     "near": "Near: at or below a parent of an ID class, no ID class, nor a subclass or superclass of one.",
@@ -113,6 +117,7 @@ def draft_recipe(
     external: Sequence[DraftGroup] = (),
     *,
     sources: Sequence[str] = (),
+    hierarchy: str = "",
 ) -> str:
     """Return the text of a recipe with comments, for a person to read and change.
 
@@ -121,9 +126,11 @@ def draft_recipe(
     Parameters
     ----------
     sources : the keys of a user's datasets, to be declared in the recipe.
+    hierarchy : the table of the recipe's own hierarchy, as of `bring_hierarchy`.
     """
     groups = [*((e, "external") for e in external), *((n, "near") for n in near), *((f, "far") for f in far)]
-    blocks = [_head(name), *(f"# {COMMENTS['source']}\n[[source]]\n{keys}" for keys in sources)]
+    own = [f"# {COMMENTS['hierarchy']}\n{hierarchy}"] if hierarchy else []
+    blocks = [_head(name), *own, *(f"# {COMMENTS['source']}\n[[source]]\n{keys}" for keys in sources)]
     blocks.append(_group(KNOWN, "id", id_group, id_group))
     names = {KNOWN}
     for group, role in groups:
@@ -133,6 +140,20 @@ def draft_recipe(
         names.add(group_name)
         blocks.append(_group(group_name, role, group, id_group))
     return "\n".join(blocks)
+
+
+def bring_hierarchy(own: OwnHierarchy, folder: Path) -> str:
+    """Return the table that declares a hierarchy in a file of a folder, and copy it there from another one.
+
+    Raises OutputError if the folder has another hierarchy; else as `OwnHierarchy.taxonomy`.
+    """
+    if own.folder.resolve() != folder.resolve():
+        copy = OwnHierarchy(file=TREE, nodes=NODES, name=own.label, version=own.version)
+        if (file := folder / TREE).exists() and not copy.located(file).is_same(own):
+            raise OutputError("is another hierarchy", where=str(file), hint="give --out in another folder")
+        own.write(folder)
+        own = copy
+    return f"[hierarchy]\n{toml_table(own.model_dump(exclude_none=True))}"
 
 
 def _head(name: str) -> str:

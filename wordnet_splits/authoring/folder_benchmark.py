@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
-from wordnet_splits.audit.class_list import load_class_list
+from wordnet_splits.audit.class_list import hierarchy_of_lists, load_class_list
 from wordnet_splits.audit.thresholds import BalancedThreshold, Thresholds, thresholds
 from wordnet_splits.authoring.drafting import parse_group
 from wordnet_splits.authoring.folder_dataset import (
@@ -52,7 +52,6 @@ from wordnet_splits.explorer import make_site
 from wordnet_splits.linking.catalog_maker import Ask
 from wordnet_splits.linking.class_names import without_accents
 from wordnet_splits.wordnet.lexicons import ENGLISH
-from wordnet_splits.wordnet.taxonomy import load
 
 MEASURE = "mean"
 KNOWN_HINT = "or a source, as in imagenet1k; a folder with a dataset.toml is one by --root NAME=FOLDER"
@@ -86,6 +85,7 @@ def make_benchmark(
     ask: Ask | None = None,
     language: str = ENGLISH,
     ids: Path | None = None,
+    hierarchy: Path | None = None,
     roots: Roots | None = None,
     declared: Path | None = None,
     workers: int = 1,
@@ -108,6 +108,8 @@ def make_benchmark(
     accept : go on with synsets that are unsure; they stay unconfirmed, so that `freeze` refuses the build.
     ask : function that asks a person about an unsure class, as of `make_catalog`.
     language, ids : the language of the class names, and a table of identifiers, as of `make_catalog`.
+    hierarchy : file of a tree that decides in place of WordNet, for a folder without a ``dataset.toml``; it
+        is copied to ``out``.
     roots : folder of the source of the ID classes, if it is at hand.
     declared : file that declares the dataset if ``folder`` does not contain one: a ``dataset.toml``, or a
         recipe with ``[[source]]``. It is copied to ``out``, with its catalog and inventory if there are any.
@@ -129,13 +131,16 @@ def make_benchmark(
     folder_name = without_accents(folder.resolve().name).lower()
     name = name or dataset_name or re.sub(r"[^a-z0-9]+", "-", folder_name).strip("-")
     check_new_name(name)
+    if hierarchy is not None and dataset_name is not None:
+        hint = "write [hierarchy] into the file that declares it"
+        raise RecipeError(f"--hierarchy: {dataset_name} is declared", where="benchmark", hint=hint)
     file, source = _known_source(known, of, dataset_name or name)
     if source != (dataset_name or name):  # a wrong one is refused before anything is written or asked
         _KnownClasses.parse(known, file, source)
     if declaration is not None:
         beside = copy_declaration(declaration, folder, out, steps)
     elif dataset_name is None:
-        beside = declare_folder(folder, name, out, steps)
+        beside = declare_folder(folder, name, out, steps, hierarchy)
     else:
         beside = None
         register_declaration(folder, dataset_name)
@@ -143,6 +148,8 @@ def make_benchmark(
     if beside is not None:
         declare(read_declaration(beside))
     dataset = LOCAL.by_name[dataset_name]
+    if source != dataset_name:
+        hierarchy_of_lists(dataset_name, source)  # refuses two
     unsure = make_folder_catalog(folder, dataset, beside, ask, accept, language, ids, steps)
     if unsure and not accept:
         return FolderBenchmark(name, out, steps.steps, unsure)
@@ -221,7 +228,7 @@ class _KnownClasses:
     def parse(cls, known: str, file: Path | None, source: str) -> _KnownClasses:
         """Return the classes of a file, ``SOURCE`` or ``SOURCE:CLASS,CLASS``."""
         if file is not None:
-            listed = load_class_list(file, load(), of=source)
+            listed = load_class_list(file, hierarchy_of_lists(file, of=source), of=source)
             return cls(source, tuple(item.id for item in listed.classes), file)
         group = parse_group(known, where="--known")
         if group.draw is not None or group.bound is not None:

@@ -11,6 +11,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from wordnet_splits.authoring.drafting import bring_hierarchy
 from wordnet_splits.base.errors import DataError, MissingImageError, OutputError, RecipeError, SourceError
 from wordnet_splits.base.files import locked, write_bytes, write_text
 from wordnet_splits.base.names import counted
@@ -30,14 +31,16 @@ from wordnet_splits.datasets.catalog.declarations import (
     declare,
     declared_name,
     parse_declaration,
+    read_declaration,
 )
 from wordnet_splits.datasets.catalog.inventory import INVENTORY_SCHEMA, MULTILABEL_SCHEMA
+from wordnet_splits.datasets.catalog.own_hierarchy import OwnHierarchy
 from wordnet_splits.datasets.sources import check_source, open_source
 from wordnet_splits.datasets.sources.roots import Roots, resolve_root
 from wordnet_splits.linking.catalog_maker import Ask, make_catalog, was_made
 from wordnet_splits.linking.classes import classes_below, origin_of
 from wordnet_splits.wordnet.lexicons import ENGLISH
-from wordnet_splits.wordnet.taxonomy import load
+from wordnet_splits.wordnet.taxonomy import Taxonomy, load
 
 SHOWN = 3
 """Examples in a line on a step."""
@@ -75,19 +78,23 @@ class Steps:
             self._report(f"  {line}")
 
 
-def declare_folder(folder: Path, name: str, out: Path, steps: Steps) -> Path:
-    """Return the file in ``out`` that declares the images of a folder; write it if it is absent."""
+def declare_folder(folder: Path, name: str, out: Path, steps: Steps, tree: Path | None = None) -> Path:
+    """Return the file in ``out`` that declares the images of a folder, with a tree; write it if absent."""
     if name in catalog_names():
         raise RecipeError(f"{name!r} is the name of a shipped source", where="--name", hint="give another")
     file, earlier_name = out / DECLARATION_FILE, declared_name(out)
+    own = None if tree is None else OwnHierarchy(file=tree.name).located(tree)
     if earlier_name is None:
         classes_below(folder)  # a folder without classes is refused before anything is written
-        write_text(file, f'name = "{name}"\nlayout = "folders"\ncatalog = "{name}.tsv"\n')
+        table = "" if own is None else f"\n{bring_hierarchy(own, out)}"
+        write_text(file, f'name = "{name}"\nlayout = "folders"\ncatalog = "{name}.tsv"\n{table}')
         hint = f'if it has the classes, write layout = "csv" in {file} and run this again'
         tables = [f"{path.name} is not read: {hint}" for path in sorted(folder.glob("*.csv"))]
         steps.end(f"written: {file}, which declares the dataset {name}", *tables)
     elif earlier_name != name:
         raise OutputError(f"declares {earlier_name}, not {name}", where=str(file), hint="give another --out")
+    elif own is not None and not ((earlier := read_declaration(file).hierarchy) and earlier.is_same(own)):
+        raise OutputError("declares another hierarchy", where=str(file), hint="give another --out")
     return file
 
 
@@ -128,7 +135,9 @@ def make_folder_catalog(
     """Make the catalog, unless another was written by hand; return the ids of its unconfirmed classes."""
     base = folder if declared is None else declared.parent
     path = base / dataset.catalog_file.relative_to(base.absolute())
-    if path.exists() and not was_made(catalog := read_catalog(path)):
+    own = dataset.hierarchy
+    taxonomy = load() if own is None else own.taxonomy()
+    if path.exists() and not was_made(catalog := read_catalog(path, has_nodes=own is not None)):
         unsure = tuple(item.class_id for item in catalog if item.is_unconfirmed)
         lines = [f"{path} was not made by `catalog make`, and stays as it is"]
     else:
@@ -142,40 +151,42 @@ def make_folder_catalog(
             origin=f"of {origin_of(folder, dataset.name)}",
             language=language,
             ids=ids,
+            taxonomy=taxonomy,
         )
         mapped, unsure = sum(bool(row.wnids) for row in made.decisions), made.unsure
         lines = [
-            f"{path}: {counted(len(made.decisions), 'class')}, {mapped:,} with a synset, "
+            f"{path}: {counted(len(made.decisions), 'class')}, {mapped:,} with a {taxonomy.noun}, "
             f"{made.asked:,} answered now",
             *made.classes.notes,
-            *_shared(list(made.shared.values())),
+            *_shared(list(made.shared.values()), taxonomy),
         ]
-    steps.end(*lines, *_unsure(path, unsure, accept))
+    steps.end(*lines, *_unsure(path, unsure, accept, taxonomy))
     return unsure
 
 
-def _shared(classes: Sequence[Sequence[str]]) -> list[str]:
+def _shared(classes: Sequence[Sequence[str]], taxonomy: Taxonomy) -> list[str]:
     """Return the line on classes with the same synset, such as a class that occurs in several domains."""
     if not classes:
         return []
     example = ", ".join(classes[0][:SHOWN]) + ", ..." * (len(classes[0]) > SHOWN)
-    return [f"{counted(len(classes), 'synset')} shared by several classes, such as {example}"]
+    return [f"{counted(len(classes), taxonomy.noun)} shared by several classes, such as {example}"]
 
 
-def _unsure(path: Path, unsure: Sequence[str], accept: bool) -> list[str]:
+def _unsure(path: Path, unsure: Sequence[str], accept: bool, taxonomy: Taxonomy) -> list[str]:
     """Return lines on unconfirmed classes: the accepted answers, or the open questions."""
     if not unsure:
         return []
-    taxonomy, catalog = load(), read_catalog(path)
+    catalog = read_catalog(path, has_nodes=not taxonomy.is_wordnet)
     rows = [catalog[class_id] for class_id in unsure]
     mapped = sum(bool(row.wnids) for row in rows)
     if accept:
         headings = [
-            f"accepted without confirmation: {counted(mapped, 'synset')}; `freeze` and `hub publish` need "
-            f"`hand` in place of `proposed` in {path}"
+            f"accepted without confirmation: {counted(mapped, taxonomy.noun)}; `freeze` and `hub publish` "
+            f"need `hand` in place of `proposed` in {path}"
         ] * bool(mapped)
         without = len(rows) - mapped
-        headings += [f"accepted without a synset, in no group: {counted(without, 'class')}"] * bool(without)
+        note = f"accepted without a {taxonomy.noun}, in no group: {counted(without, 'class')}"
+        headings += [note] * bool(without)
     else:
         headings = [
             f"{counted(len(rows), 'class')} to be confirmed: by the same command on a terminal, in {path} "
@@ -183,7 +194,7 @@ def _unsure(path: Path, unsure: Sequence[str], accept: bool) -> list[str]:
         ]
     glosses = (" ".join(f"{w} ({taxonomy.first_definition(w)})" for w in row.wnids) for row in rows)
     return headings + [
-        f"  {row.class_id}: {gloss or 'no synset'}; {row.why}"
+        f"  {row.class_id}: {gloss or f'no {taxonomy.noun}'}; {row.why}"
         for row, gloss in zip(rows, glosses, strict=True)
     ]
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from wordnet_splits.authoring.drafting import DraftGroup, draft_recipe, parse_group
+from wordnet_splits.authoring.drafting import DraftGroup, bring_hierarchy, draft_recipe, parse_group
 from wordnet_splits.base.errors import OutputError, RecipeError
 from wordnet_splits.base.files import write_text
 from wordnet_splits.base.names import counted
@@ -21,6 +21,7 @@ from wordnet_splits.benchmark.construct import build_recipe
 from wordnet_splits.benchmark.construct.classes import Membership
 from wordnet_splits.benchmark.detectable import power
 from wordnet_splits.benchmark.explain import margin
+from wordnet_splits.benchmark.hierarchies import taxonomy_of
 from wordnet_splits.benchmark.manifest import GroupRow
 from wordnet_splits.benchmark.manifest.metadata import LeakRow
 from wordnet_splits.benchmark.recipe import Group, Recipe, load_recipe, recipe_names
@@ -28,8 +29,9 @@ from wordnet_splits.benchmark.rules import Key, Verdict
 from wordnet_splits.benchmark.rules.registry import join_names, sentence
 from wordnet_splits.datasets.catalog import catalog_names
 from wordnet_splits.datasets.catalog.declarations import LOCAL
+from wordnet_splits.datasets.catalog.own_hierarchy import OwnHierarchy
 from wordnet_splits.datasets.sources.roots import Roots, declare_roots
-from wordnet_splits.wordnet.taxonomy import Taxonomy, load
+from wordnet_splits.wordnet.taxonomy import Taxonomy
 
 LEFT_OUT = {
     ("overlaps", True): "equal to an ID class, or above or below one",
@@ -85,6 +87,7 @@ def new_recipe(
     far: Sequence[str] = (),
     external: Sequence[str] = (),
     roots: Roots | None = None,
+    hierarchy: Path | None = None,
     resume: bool = False,
 ) -> NewRecipe:
     """Write a recipe with comments, and build it without reading images.
@@ -94,6 +97,7 @@ def new_recipe(
     known, near, far, external : ``SOURCE``, ``SOURCE:CLASS,CLASS``, ``SOURCE:N`` to draw N classes; except in
         ``known``, ``SOURCE:MEASURE=VALUE`` or ``SOURCE:MEASURE=VALUE,N`` to select by a threshold.
     roots : folders where users' datasets are declared; images are not read.
+    hierarchy : file of a tree that decides in place of WordNet; copied next to the recipe.
     resume : accept an existing file that has exactly the text that would be written.
 
     Raises
@@ -116,8 +120,12 @@ def new_recipe(
         [parse_group(text, where=where) for text in texts]
         for where, texts in (("--near", near), ("--far", far), ("--external", external))
     ]
-    declarations, notes = _declared([id_group, *chain(*others)], out)
-    text, written = draft_recipe(name, id_group, *others, sources=declarations), not out.exists()
+    declarations, own, notes = _declared([id_group, *chain(*others)], out)
+    if own is None and hierarchy is not None:
+        own = OwnHierarchy(file=hierarchy.name).located(hierarchy)
+    table = "" if own is None else bring_hierarchy(own, out.absolute().parent)
+    text = draft_recipe(name, id_group, *others, sources=declarations, hierarchy=table)
+    written = not out.exists()
     if not written and read_text(out) != text:
         raise OutputError(
             "already exists with other contents",
@@ -139,7 +147,7 @@ def new_recipe(
         name,
         out,
         manifest.groups,
-        _evidence(manifest.classes, recipe, load()),
+        _evidence(manifest.classes, recipe, taxonomy_of(recipe)),
         [*(_overlap(leak) for leak in leaks), *_dropped(membership)],
         _left_out(membership),
         [*notes, *_without_synset(membership)],
@@ -159,22 +167,25 @@ def check_new_name(name: str) -> None:
         raise RecipeError(f"{name!r} is a shipped benchmark", where="new", hint="give another name")
 
 
-def _declared(groups: Sequence[DraftGroup], out: Path) -> tuple[list[str], list[str]]:
-    """Return the declarations of users' datasets for the recipe, and notes on those it cannot declare."""
+def _declared(groups: Sequence[DraftGroup], out: Path) -> tuple[list[str], OwnHierarchy | None, list[str]]:
+    """Return the declarations of users' datasets, their hierarchy, and notes on others."""
     folder = out.absolute().parent.resolve()
     tables, notes = [], []
+    own: OwnHierarchy | None = None
     for name in sorted({group.source for group in groups} - set(catalog_names())):
         declared = LOCAL.by_name[name]
         files = [declared.catalog_file.resolve(), declared.inventory_file.resolve()]
         if all(file.is_relative_to(folder) for file in files):
             catalog, inventory = (file.relative_to(folder).as_posix() for file in files)
+            own = own or declared.hierarchy
+            declared = declared.model_copy(update={"hierarchy": None})  # it is the recipe's
             tables.append(declared.as_toml(catalog, inventory if declared.inventory else None))
         else:
             notes.append(
                 f"{out} does not declare {name}, whose catalog is not below {folder}: "
                 f"it builds where {declared.file} is known"
             )
-    return tables, notes
+    return tables, own, notes
 
 
 def _without_synset(membership: Membership) -> list[str]:
@@ -184,9 +195,11 @@ def _without_synset(membership: Membership) -> list[str]:
         for group, verdict in refusals:
             if verdict.undecided:
                 by_group.setdefault(group.name, []).append(class_id)
+    assert membership.context is not None
+    taxonomy = membership.context.taxonomy
     return [
-        f"{group}: left out {counted(len(left), 'class')} without a synset, such as {left[0]}; rules that "
-        "read WordNet need a synset or the name of the class"
+        f"{group}: left out {counted(len(left), 'class')} without a {taxonomy.noun}, such as {left[0]}; "
+        f"rules that read {taxonomy.called} need a {taxonomy.noun} or the name of the class"
         for group, left in by_group.items()
     ]
 

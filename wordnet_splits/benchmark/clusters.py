@@ -8,9 +8,10 @@ from typing import Literal, get_args
 
 import pyarrow as pa
 
+from wordnet_splits.benchmark.hierarchies import taxonomy_of
 from wordnet_splits.benchmark.manifest import Manifest
 from wordnet_splits.metrics.summary import OOD_ROLES
-from wordnet_splits.wordnet.taxonomy import load
+from wordnet_splits.wordnet.taxonomy import Taxonomy
 from wordnet_splits.wordnet.taxonomy.subtrees import subtree_roots
 
 Level = Literal["images", "classes", "subtrees"]
@@ -41,7 +42,8 @@ def subtree_clusters(manifest: Manifest, *, cut: int | None = None) -> dict[str,
         if row["role"] in OOD_ROLES:
             of_group = groups.setdefault(row["group"], {})
             of_group[row["source"], row["class_id"]] = tuple(row["wnids"] or ())
-    return {group: _subtrees(classes, cut) for group, classes in groups.items()}
+    taxonomy = taxonomy_of(manifest)
+    return {group: _subtrees(classes, taxonomy, cut) for group, classes in groups.items()}
 
 
 def disjoint_classes(manifest: Manifest, groups: Sequence[str]) -> tuple[frozenset[ClassKey], int, int]:
@@ -53,7 +55,7 @@ def disjoint_classes(manifest: Manifest, groups: Sequence[str]) -> tuple[frozens
     tested = [row.group for row in manifest.groups if row.split == "test" and row.role in ("near", "far")]
     validation, test = _classes_of(manifest, "val", groups), _classes_of(manifest, "test", tested)
     wnids = {key: names for key, names in (validation | test).items() if names}
-    roots = subtree_roots(wnids, load()) if wnids else {}
+    roots = subtree_roots(wnids, taxonomy_of(manifest)) if wnids else {}
     shared = {roots[key] for key in test if key in roots}
     kept = frozenset(key for key in validation if key in roots and roots[key] not in shared)
     return kept, len(validation), len(test.keys() - roots.keys())
@@ -74,12 +76,14 @@ def _pairs(table: pa.Table) -> Iterator[ClassKey]:
     return zip(table["source"].to_pylist(), table["class_id"].to_pylist(), strict=True)
 
 
-def _subtrees(classes: Mapping[ClassKey, tuple[str, ...]], cut: int | None) -> GroupClusters:
+def _subtrees(
+    classes: Mapping[ClassKey, tuple[str, ...]], taxonomy: Taxonomy, cut: int | None
+) -> GroupClusters:
     of = {key: "/".join(key) for key in classes}
     if len(classes) == 1:
         return GroupClusters(of, "a single class")
     unmapped = [key for key, wnids in classes.items() if not wnids]
     if unmapped:
-        return GroupClusters(of, f"{len(unmapped)} of {len(classes)} classes have no synset")
-    of = subtree_roots(classes, load(), cut=cut)
+        return GroupClusters(of, f"{len(unmapped)} of {len(classes)} classes have no {taxonomy.noun}")
+    of = subtree_roots(classes, taxonomy, cut=cut)
     return GroupClusters(of, "a single subtree" if len({*of.values()}) == 1 else None)

@@ -14,6 +14,7 @@ from wordnet_splits.base.digests import sampling_key
 from wordnet_splits.base.errors import SplitsError, UnknownNameError, unknown
 from wordnet_splits.base.names import counted, same_spelling
 from wordnet_splits.base.tabular import Tabular, markdown_table, write_csv
+from wordnet_splits.benchmark.hierarchies import taxonomy_of
 from wordnet_splits.benchmark.manifest import Manifest
 from wordnet_splits.benchmark.manifest.loading import manifest_names
 from wordnet_splits.benchmark.manifest.nearness import nearer_ood_classes
@@ -24,7 +25,7 @@ from wordnet_splits.benchmark.rules.operators.similarity import bounds_in
 from wordnet_splits.benchmark.rules.syntax import Expression
 from wordnet_splits.wordnet.similarity import pairs as similarity
 from wordnet_splits.wordnet.similarity.measures import constants_of
-from wordnet_splits.wordnet.taxonomy import Taxonomy, load
+from wordnet_splits.wordnet.taxonomy import Taxonomy
 
 TableRow = dict[str, Any]
 LATEX_ESCAPES = {
@@ -73,12 +74,12 @@ class Explanation(Tabular):
 def explain_class(benchmark: str | Path, class_name: str, *, manifests: Path | None = None) -> Explanation:
     """Return the classes of a name: ID first, excluded last.
 
-    Rows have the columns of the class table and: ``nearest_name``; ``gloss`` and ``nearest_gloss``; the
-    number of ``ood_classes`` and how many are ``nearer_ood``; the path ``up`` to the least common subsumer
-    and ``down`` to the nearest ID class; the ``margin`` of the rule's decision and the ``change`` that would
-    give another role; the ``constants`` of the hierarchy that the measures use; the roles ``elsewhere``, in
-    other benchmarks; and the ``draw_key`` (hex) that the seeded draw sorts by, None for a class that was not
-    drawn from.
+    Rows have the columns of the class table and: ``nearest_name``; ``gloss`` and ``nearest_gloss`` (None
+    where there is none); the number of ``ood_classes`` and how many are ``nearer_ood``; the path ``up`` to
+    the least common subsumer and ``down`` to the nearest ID class; the ``margin`` of the rule's decision and
+    the ``change`` that would give another role; the ``hierarchy`` (None for WordNet) and its ``constants``
+    that the measures use; the roles ``elsewhere``, in other benchmarks; and the ``draw_key`` (hex) that the
+    seeded draw sorts by, None for a class that was not drawn from.
 
     Parameters
     ----------
@@ -96,7 +97,7 @@ def explain_class(benchmark: str | Path, class_name: str, *, manifests: Path | N
     ('near', 'European fire salamander', 3)
     """
     manifest = manifest_of(benchmark, manifests)
-    taxonomy, recipe = load(), load_recipe(manifest)
+    taxonomy, recipe = taxonomy_of(manifest), load_recipe(manifest)
     rows = find_class(manifest, class_name, taxonomy)
     nearness = _nearness_columns(manifest)
     classes = [_with_path({**row, **nearness[row["source"], row["class_id"]]}, taxonomy) for row in rows]
@@ -108,6 +109,7 @@ def explain_class(benchmark: str | Path, class_name: str, *, manifests: Path | N
     for row in classes:
         rules = _rules_of(row, recipe)
         row["margin"], row["change"] = margin(row, rules, taxonomy)
+        row["hierarchy"] = None if taxonomy.is_wordnet else taxonomy.title
         measures = ("mean", "lch", *(bound.measure for bound in bounds_in(tuple(rules))))
         row["constants"] = constants_of(measures, taxonomy) if row["up"] else ""
         row["elsewhere"] = _elsewhere(row, others)
@@ -218,13 +220,17 @@ def _with_path(row: TableRow, taxonomy: Taxonomy) -> TableRow:
         return row
     up, lcs, down = similarity.path_between(row["own_wnid"], row["nearest_wnid"], taxonomy)
     row["up"] = [_node(w, taxonomy) for w in dict.fromkeys((*up, lcs))]
-    row["gloss"], row["nearest_gloss"] = (taxonomy.gloss(row[k]) for k in ("own_wnid", "nearest_wnid"))
+    row["gloss"], row["nearest_gloss"] = (_gloss(row[k], taxonomy) for k in ("own_wnid", "nearest_wnid"))
     row["down"] = [_node(w, taxonomy) for w in dict.fromkeys((lcs, *reversed(down)))]
     return row
 
 
 def _node(wnid: str, taxonomy: Taxonomy) -> TableRow:
-    return {"wnid": wnid, "name": taxonomy.name(wnid), "gloss": taxonomy.gloss(wnid)}
+    return {"wnid": wnid, "name": taxonomy.name(wnid), "gloss": _gloss(wnid, taxonomy)}
+
+
+def _gloss(wnid: str, taxonomy: Taxonomy) -> str | None:
+    return (None if "glosses" in taxonomy.lacks else taxonomy.gloss(wnid)) or None
 
 
 def draw_tree(row: Mapping[str, Any]) -> list[str]:
@@ -342,14 +348,14 @@ def _of_relation(
     alike = [v for v in via if v["relation"] == relation]
     synset, edges = _synset(alike[0], taxonomy), counted(int(alike[0]["value"] or 0), "edge")
     if relation == "keyword":
-        synsets = counted(len({v["wnid"] for v in alike}), "related synset")
+        synsets = counted(len({v["wnid"] for v in alike}), f"related {taxonomy.noun}")
         return f"its keywords match {synsets}", "with another name, or a narrower keyword rule"
     if relation in ("name", "gloss", "named-in-gloss"):
         classes = counted(len({(v["other_source"], v["other_class"]) for v in alike}), "class")
         kind = "names" if relation == "name" else "definitions"
-        return f"{kind} match {classes}", "with another name, or another synset"
+        return f"{kind} match {classes}", f"with another name, or another {taxonomy.noun}"
     if relation in ("part", "whole"):
-        return f"a pointer to {synset}, {edges} up", "without that pointer in WordNet"
+        return f"a pointer to {synset}, {edges} up", f"without that pointer in {taxonomy.called}"
     if relation == "list":
         return "none: it is listed by name", "if removed from the list"
     if relation == "threshold":
@@ -358,10 +364,10 @@ def _of_relation(
     if relation == "unrelated":
         nearest = min(alike, key=lambda v: v["value"])
         edges = counted(int(nearest["value"]), "edge")
-        where = f"{edges} from {_synset(nearest, taxonomy)}, the nearest synset in the rule"
-        return where, "if the rule named its synset, or one above"
+        where = f"{edges} from {_synset(nearest, taxonomy)}, the nearest {taxonomy.noun} in the rule"
+        return where, f"if the rule named its {taxonomy.noun}, or one above"
     others = len({v["wnid"] for v in alike}) - 1
-    more = f" and {counted(others, 'other synset')}" if others else ""
+    more = f" and {counted(others, f'other {taxonomy.noun}')}" if others else ""
     return f"{edges} from {synset}", f"without {synset}{more} in the rule"
 
 
@@ -375,6 +381,4 @@ def _of_bound(value: float, bounds: Sequence[float]) -> tuple[str, str]:
 
 
 def _synset(via: TableRow, taxonomy: Taxonomy) -> str:
-    if via["wnid"] is None:
-        return "no synset"
-    return f"{taxonomy.lemmas(via['wnid'])[0].replace('_', ' ')} ({via['wnid']})"
+    return f"no {taxonomy.noun}" if via["wnid"] is None else taxonomy.label(via["wnid"])

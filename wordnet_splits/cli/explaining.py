@@ -32,6 +32,10 @@ BenchmarkOrRecipe = Annotated[
 ]
 
 
+MEANINGS = {"meaning": "gloss", "nearest's": "nearest_gloss"}
+"""Field -> key of the gloss that it shows."""
+
+
 @app.command(
     "explain",
     heading="Use",
@@ -93,7 +97,8 @@ def _explanation_fields(row: Mapping[str, Any], verbose: bool) -> list[tuple[str
         ("rule", row["rule"]),
         ("margin", row["margin"]),
         ("change", row["change"]),
-        ("synsets", ", ".join(row["wnids"]) or "none"),
+        ("nodes" if row["hierarchy"] else "synsets", ", ".join(row["wnids"]) or "none"),
+        *([("hierarchy", row["hierarchy"])] if row["hierarchy"] else []),
     ]
     if row["nearest_id"] is not None:
         name = "" if row["nearest_name"] == row["nearest_id"] else f" ({row['nearest_name']})"
@@ -103,8 +108,7 @@ def _explanation_fields(row: Mapping[str, Any], verbose: bool) -> list[tuple[str
         fields += [
             ("nearest", f"{row['nearest_id']}{name}: {measures}, {counted(row['distance'], 'edge')}"),
             ("constants", row["constants"]),
-            ("meaning", row["gloss"]),
-            ("nearest's", row["nearest_gloss"]),
+            *((name, row[key]) for name, key in MEANINGS.items() if row[key]),
         ]
     if verbose and row["draw_key"] is not None:
         fields.append(("draw key", row["draw_key"]))
@@ -127,7 +131,7 @@ def cite_benchmark(
     manifests: Manifests = None,
     json: Json = False,
 ) -> int:
-    """Print BibTeX of a benchmark's paper, of WordNet, of every source and of this program."""
+    """Print BibTeX of a benchmark's paper, of WordNet if it decides, of every source and of this program."""
     from wordnet_splits.hub.attribution import cite_benchmark
 
     citations = cite_benchmark(benchmark, manifests=manifests)
@@ -146,7 +150,7 @@ def cite_benchmark(
     ],
     notes=(
         "A smaller difference may come from the draw: over images, that of images of the same classes; over\n"
-        "classes, that of the classes; over subtrees, that of the parts of WordNet with all their classes."
+        "classes, that of the classes; over subtrees, that of parts of the hierarchy with all their classes."
     ),
 )
 def show_power(

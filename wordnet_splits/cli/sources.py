@@ -174,7 +174,7 @@ def check_roots(root: RootOptions = None, manifests: Manifests = None, json: Jso
 
     benchmarks = read_benchmarks(manifests)
     roots = parse_roots(root or [], carried_declarations(benchmarks))
-    by_option = {name: roots[name] for name in (text.partition("=")[0] for text in root or [])}
+    by_option = {n: roots[n] for n in (text.partition("=")[0] for text in root or []) if n in roots}
     diagnosis = check_sources(by_option, benchmarks=benchmarks, progress=OnStderr())
     print_result(diagnosis, json, lambda: _print_diagnosis(diagnosis, list(by_option)))
     return DONE

@@ -8,6 +8,7 @@ from typing import Any, get_args
 
 from wordnet_splits.base.about import About
 from wordnet_splits.base.text_formats import Role
+from wordnet_splits.benchmark.hierarchies import taxonomy_of
 from wordnet_splits.benchmark.manifest import Manifest
 from wordnet_splits.benchmark.recipe import Group, is_shipped, load_recipe
 from wordnet_splits.benchmark.rules.phrases import rule_words
@@ -17,6 +18,7 @@ from wordnet_splits.explorer.columns import SynsetNumbers, class_tree, to_column
 from wordnet_splits.explorer.sample_images import Samples
 from wordnet_splits.hub.attribution import cite_benchmark, licence_address
 from wordnet_splits.wordnet.similarity import pairs as similarity
+from wordnet_splits.wordnet.taxonomy import Taxonomy
 
 ROLES = (*get_args(Role), "excluded")
 GROUP = ("group", "role", "source", "view", "split", "published", "expected", "actual", "status", "note")
@@ -29,7 +31,7 @@ def index_entry(manifest: Manifest) -> dict[str, Any]:
 
     Benchmarks with the same ``family`` build the same paper; with the same ``draw``, they are variants.
     """
-    recipe = load_recipe(manifest)
+    recipe, taxonomy = load_recipe(manifest), taxonomy_of(manifest)
     rooted = sorted(name for name in recipe.sources if source_class(name, recipe.datasets).rooted)
     path = manifest.name if is_shipped(recipe) else f"./{manifest.name}"
     roots = "".join(f" --root {name}=DIR" for name in rooted)
@@ -42,6 +44,8 @@ def index_entry(manifest: Manifest) -> dict[str, Any]:
         "family": paper_title(recipe.paper) if recipe.paper else "",
         "draw": recipe.draw,
         "fingerprint": manifest.fingerprint,
+        "hierarchy": taxonomy.title,
+        "node": taxonomy.noun,
         "awaiting": list(manifest.data.awaiting),
         "complete": manifest.complete,
         "groups": to_columns(GROUP, groups),
@@ -87,6 +91,7 @@ image, label = {split}[0]  # the label is -1 for images that are not in-distribu
 
 def benchmark_page(manifest: Manifest, synsets: SynsetNumbers, samples: Samples) -> dict[str, Any]:
     """Return the class table, the class tree and the sample images of a benchmark."""
+    synsets = synsets.within(taxonomy_of(manifest))
     rows = manifest.classes.to_pylist()
     table = to_columns((*CLASS, *MEASURES), rows)
     sentences = _rule_sentences(manifest, rows)
@@ -146,20 +151,22 @@ def _path_to_nearest(row: dict[str, Any], synsets: SynsetNumbers) -> tuple[list[
 
 
 def search_page(manifests: list[Manifest], synsets: SynsetNumbers) -> dict[str, Any]:
-    """Return every class of every source once, with the benchmarks that have it."""
+    """Return every class of every source once for each hierarchy, with the benchmarks that have it."""
     sources: dict[str, int] = {}
-    classes: dict[tuple[str, str], dict[str, Any]] = {}
+    classes: dict[tuple[Taxonomy, str, str], dict[str, Any]] = {}
     for index, manifest in enumerate(manifests):
+        taxonomy = taxonomy_of(manifest)
         for number, row in enumerate(manifest.classes.to_pylist()):
             source, class_id = row["source"], row["class_id"]
-            if (source, class_id) not in classes:
-                classes[source, class_id] = {
+            key = taxonomy, source, class_id
+            if key not in classes:
+                classes[key] = {
                     "source_at": sources.setdefault(source, len(sources)),
                     "class_id": class_id,
                     "name": row["name"],
-                    "synset": synsets.number(row["own_wnid"]),
+                    "synset": synsets.within(taxonomy).number(row["own_wnid"]),
                     "in": [],
                 }
-            classes[source, class_id]["in"].append([index, number, ROLES.index(row["role"])])
+            classes[key]["in"].append([index, number, ROLES.index(row["role"])])
     table = to_columns(("source_at", "class_id", "name", "synset", "in"), classes.values())
     return {"benchmark": [manifest.name for manifest in manifests], "source": list(sources), **table}

@@ -11,6 +11,8 @@ from wordnet_splits.wordnet.taxonomy import Taxonomy
 DIGITS = 6
 
 Columns = dict[str, list[Any]]
+Node = tuple[Taxonomy, str]
+"""A hierarchy and the wnid or id of a node in it."""
 
 
 def to_columns(names: Sequence[str], rows: Iterable[Mapping[str, Any]]) -> Columns:
@@ -30,31 +32,37 @@ def rounded(value: Any) -> Any:
 
 
 class SynsetNumbers:
-    """Numbers of synsets, in order of first use: pages refer to synsets by number."""
+    """Numbers of synsets, in order of first use: pages refer to synsets by number.
 
-    def __init__(self, taxonomy: Taxonomy) -> None:
+    Parameters
+    ----------
+    taxonomy : the hierarchy of the synsets that are numbered.
+    numbered : numbers given so far, also in other hierarchies.
+    """
+
+    def __init__(self, taxonomy: Taxonomy, numbered: dict[Node, int] | None = None) -> None:
         self.taxonomy = taxonomy
-        self._numbers: dict[str, int] = {}
+        self._numbers: dict[Node, int] = {} if numbered is None else numbered
+
+    def within(self, taxonomy: Taxonomy) -> SynsetNumbers:
+        """Return the same numbers, to be continued with the nodes of another hierarchy."""
+        return SynsetNumbers(taxonomy, self._numbers)
 
     def number(self, wnid: str | None) -> int | None:
         """Return the number of a synset, None for None."""
-        return None if wnid is None else self._numbers.setdefault(wnid, len(self._numbers))
+        return None if wnid is None else self.numbers([wnid])[0]
 
     def numbers(self, wnids: Iterable[str]) -> list[int]:
         """Return the numbers of synsets."""
-        return [self._numbers.setdefault(wnid, len(self._numbers)) for wnid in wnids]
+        return [self._numbers.setdefault((self.taxonomy, wnid), len(self._numbers)) for wnid in wnids]
 
     def table(self) -> Columns:
-        """Return wnid, words and definition of every numbered synset."""
-        wnids = list(self._numbers)
+        """Return wnid, words and definition (may be empty) of every numbered synset."""
         return {
-            "wnid": wnids,
-            "name": [", ".join(lemma.replace("_", " ") for lemma in self.taxonomy.lemmas(w)) for w in wnids],
-            "gloss": [self.taxonomy.gloss(wnid) for wnid in wnids],
+            "wnid": [wnid for _, wnid in self._numbers],
+            "name": [", ".join(x.replace("_", " ") for x in t.lemmas(w)) for t, w in self._numbers],
+            "gloss": ["" if "glosses" in t.lacks else t.gloss(w) for t, w in self._numbers],
         }
-
-
-NO_SYNSET = "no synset"
 
 
 def class_tree(wnids: Sequence[str | None], synsets: SynsetNumbers) -> Columns:
@@ -74,7 +82,8 @@ def class_tree(wnids: Sequence[str | None], synsets: SynsetNumbers) -> Columns:
         tree["parent"].append(parent)
         tree["rows"].append(rows_of.get(wnid, []))
     if without_synset := [row for row, wnid in enumerate(wnids) if wnid is None]:
-        for name, value in (("synset", None), ("label", NO_SYNSET), ("parent", -1), ("rows", without_synset)):
+        label = f"no {synsets.taxonomy.noun}"
+        for name, value in (("synset", None), ("label", label), ("parent", -1), ("rows", without_synset)):
             tree[name].append(value)
     return tree
 
@@ -82,9 +91,10 @@ def class_tree(wnids: Sequence[str | None], synsets: SynsetNumbers) -> Columns:
 def reduced_tree(wnids: Iterable[str], taxonomy: Taxonomy) -> list[tuple[str, int]]:
     """Return synsets and the branchings above them, each with the position of its parent in the list.
 
-    Depth first, siblings by name. A synset's parent comes from ImageNet's tree if it has a parent there.
+    Depth first, siblings by name. A synset's parent comes from ImageNet's tree if it has a parent there; a
+    node of another hierarchy than WordNet is placed below its first parent.
     """
-    tree = taxonomy.tree()
+    tree = taxonomy.tree() if taxonomy.is_wordnet else taxonomy
     classes = set(wnids)
     children: dict[str, set[str]] = {}
     roots: set[str] = set()

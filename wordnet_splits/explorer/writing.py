@@ -22,6 +22,7 @@ from wordnet_splits.base.errors import DataError, OutputError, SplitsError
 from wordnet_splits.base.parquet import read_table
 from wordnet_splits.base.progress import Progress, Silent
 from wordnet_splits.base.tabular import Jsonable
+from wordnet_splits.benchmark.hierarchies import taxonomy_of
 from wordnet_splits.benchmark.manifest import Manifest
 from wordnet_splits.benchmark.manifest.loading import manifest_names, shipped_folder
 from wordnet_splits.benchmark.manifest.parts import manifest_files
@@ -105,7 +106,7 @@ def make_site(
                     raise SplitsError("a benchmark is given twice", where=name, hint="give each once")
             check_roots(roots, loaded)
             per_class = (IMAGES_PER_CLASS if roots else 0) if images is None else images
-            synsets = SynsetNumbers(load())
+            synsets = SynsetNumbers(taxonomy_of(loaded[0]) if loaded else load())
             index: list[dict[str, Any]] = []
             withheld: dict[str, None] = {}  # in order, without repetition
             with progress.task("benchmarks", total=len(loaded)) as task:
@@ -268,6 +269,7 @@ def audit_page(path: Path) -> dict[str, Any]:
 
 def imagenet21k_page(synsets: SynsetNumbers) -> dict[str, Any]:
     """Return the tree of ImageNet-21K, each class with its nearest class of ImageNet-1K."""
+    synsets = synsets.within(load())
     nearness = thresholds("imagenet21k", "imagenet1k", measure="mean", taxonomy=synsets.taxonomy)
     unknown_classes = {row["class_id"]: row for row in nearness.rows()}
     known_classes = {item.class_id for item in load_catalog("imagenet1k")}

@@ -26,6 +26,12 @@ PROJECT: Final = About(
 """Authors and terms of the shipped benchmarks."""
 
 
+def keywords_of(*manifests: Manifest) -> list[str]:
+    """Return the keywords of benchmarks, without WordNet if none is decided by it."""
+    has_wordnet = any(manifest.own_hierarchy is None for manifest in manifests)
+    return [word for word in KEYWORDS if word != "WordNet" or has_wordnet]
+
+
 def about_of(manifest: Manifest) -> About:
     """Return the ``[about]`` of a benchmark; a shipped benchmark without it gets this project's."""
     about = manifest.data.about
@@ -98,7 +104,7 @@ def citation_cff(manifests: Sequence[Manifest], name: str, url: str | None) -> s
         unique = [author for n, author in enumerate(authors) if author not in authors[:n]]
         head |= {"title": name, "type": "dataset", "authors": unique, "references": works}
         head |= {"url": url} if url else {}
-    head["keywords"] = list(KEYWORDS)
+    head["keywords"] = keywords_of(*manifests)
     text = yaml.safe_dump(head, sort_keys=False, allow_unicode=True, width=1000)
     return str(text)
 
@@ -132,8 +138,9 @@ def _cff_author(author: Author) -> dict[str, str]:
 def cite_benchmark(benchmark: Recipe | Manifest | str | Path, *, manifests: Path | None = None) -> Citation:
     """Return the BibTeX entries of a benchmark's paper, WordNet, its sources and this program, each key once.
 
-    The benchmark itself, and the paper that describes it, come first where ``[about]`` names authors or has
-    the paper's BibTeX. The sources of its groups and the sources named in its rules follow, sorted by name.
+    WordNet is left out for a benchmark with its own hierarchy. The benchmark itself, and the paper that
+    describes it, come first where ``[about]`` names authors or has the paper's BibTeX. The sources of its
+    groups and the sources named in its rules follow, sorted by name.
 
     Parameters
     ----------
@@ -148,6 +155,6 @@ def cite_benchmark(benchmark: Recipe | Manifest | str | Path, *, manifests: Path
     by_author = {"benchmark": about.bibtex(recipe.name, recipe.title or recipe.name, recipe.version)}
     if about.paper and about.paper.startswith("@"):
         by_author["paper"] = about.paper
-    return citation_of(
-        recipe.name, recipe.paper, recipe.sources_named, recipe.declarations, by_author=by_author
-    )
+    named, by_wordnet = (recipe.name, recipe.paper), recipe.own_hierarchy is None
+    datasets = recipe.sources_named, recipe.declarations
+    return citation_of(*named, *datasets, by_author=by_author, by_wordnet=by_wordnet)

@@ -13,11 +13,14 @@ from wordnet_splits.base.tabular import markdown_table, markdown_text
 from wordnet_splits.benchmark.checks.freeze import changes_of
 from wordnet_splits.benchmark.hierarchies import taxonomy_of
 from wordnet_splits.benchmark.manifest import GroupRow, Manifest
+from wordnet_splits.benchmark.manifest.carried import FOLDER as SOURCES
 from wordnet_splits.benchmark.pulling import SUMS
 from wordnet_splits.benchmark.recipe import load_recipe, recipe_names
 from wordnet_splits.benchmark.rules.operators.similarity import bounds_in
 from wordnet_splits.benchmark.rules.phrases import rule_words
+from wordnet_splits.benchmark.rules.registry import join_names
 from wordnet_splits.datasets.catalog.declarations import Sources
+from wordnet_splits.datasets.catalog.own_hierarchy import NODES, TREE
 from wordnet_splits.datasets.sources import source_class, source_info
 from wordnet_splits.hub.attribution import cite_benchmark, front_matter
 from wordnet_splits.hub.entries import HUB_ROLES, hub_task
@@ -31,6 +34,7 @@ Which classes and images are in-distribution, near-OOD, far-OOD, external (train
 and why: made and checked by [wordnet-splits](https://pypi.org/project/wordnet-splits). No pixels are here: an
 `image_id` names the image in every copy of its source.
 """
+HIERARCHY_FILES = f"a hierarchy in `{SOURCES}/{TREE}` and `{SOURCES}/{NODES}`"
 FOLDER = "FOLDER"
 """Placeholder for the path of a folder in its card."""
 YAML_WIDTH = 1000
@@ -144,7 +148,8 @@ def _benchmark(manifest: Manifest) -> str:
     lines += [f"- {markdown_text(change)}" for change in changes_of(manifest)]
     taxonomy = data.taxonomy
     decided_by = markdown_text(f"{taxonomy.name} {taxonomy.version}")
-    lines += [f"- decided by {decided_by}, hierarchy `{taxonomy.hierarchy}`"]
+    edges = f"hierarchy `{taxonomy.hierarchy}`" if manifest.own_hierarchy is None else HIERARCHY_FILES
+    lines += [f"- decided by {decided_by}, {edges}"]
     if data.awaiting:
         awaited = ", ".join(data.awaiting)
         lines += [f"- images of {awaited} are awaited: their ids are in no list that we may read"]
@@ -223,6 +228,7 @@ def _checking(release: Release, address: Address | None) -> str:
         check = f"wordnet-splits hub pull {address.repo}{revision}"
     roots = "".join(f" --root {source}=DIR" for source in _rooted_sources(manifest))
     recipe = name if name in recipe_names() else f"{at}/{name}"
+    hierarchies = list(dict.fromkeys(taxonomy_of(manifest).title for manifest in release.benchmarks))
     return f"""## Make it anew, and check it
 
 ```sh
@@ -233,8 +239,8 @@ wordnet-splits diff {at}/{name} build/{name}
 ```
 
 `hub pull` recomputes every fingerprint before it takes a table. A row's `digest` is the SHA-256 of its pixels
-or its file where they were at hand, null where not. What WordNet calls near is so by senses and hypernyms
-alone: how alike two classes look is another question."""
+or its file where they were at hand, null where not. Near and far are so by the nodes and edges of
+{join_names(hierarchies)} alone: how alike two classes look is another question."""
 
 
 def _citations(release: Release) -> str:

@@ -15,15 +15,18 @@ from wordnet_splits.base.files import json_text
 from wordnet_splits.base.lazy import need
 from wordnet_splits.base.names import printable
 from wordnet_splits.base.untrusted import sha256_of
+from wordnet_splits.benchmark.hierarchies import taxonomy_of
 from wordnet_splits.benchmark.manifest import Manifest
+from wordnet_splits.benchmark.manifest.carried import FOLDER as SOURCES
 from wordnet_splits.benchmark.manifest.carried import carried_files
 from wordnet_splits.benchmark.manifest.loading import whole_folder
 from wordnet_splits.benchmark.manifest.tables import CLASS_SCHEMA, IMAGE_SCHEMA
 from wordnet_splits.benchmark.recipe import is_shipped, load_recipe
 from wordnet_splits.benchmark.rules.phrases import rule_words
+from wordnet_splits.datasets.catalog.own_hierarchy import NODES, TREE
 from wordnet_splits.datasets.sources import source_class, source_info
 from wordnet_splits.datasets.sources.built_in import NoiseSource
-from wordnet_splits.hub.attribution import HOME, KEYWORDS, about_of, cite_benchmark, licence_address
+from wordnet_splits.hub.attribution import HOME, about_of, cite_benchmark, keywords_of, licence_address
 
 FILE: Final = "croissant.json"
 CONFORMS_TO: Final = ("http://mlcommons.org/croissant/1.1", "http://mlcommons.org/croissant/RAI/1.0")
@@ -56,8 +59,10 @@ USES: Final = (
     "Evaluation of misclassification, near-OOD, far-OOD and open-set detection by image classifiers.",
     "Not for training on test groups, nor for choosing parameters on them.",
 )
+BY_WORDNET: Final = (
+    "Near and far are judged by WordNet's senses and hypernyms, of English nouns, not by how pictures look."
+)
 BIASES: Final = (
-    "Near and far are judged by WordNet's senses and hypernyms, of English nouns, not by how pictures look.",
     "Classes and pictures are those that the publishers of the sources chose, with their biases.",
 )
 IMPACT: Final = "Classifiers that say what they do not know are safer to use; a good score here is no proof."
@@ -102,6 +107,10 @@ def croissant_of(
     ]
     datasets = "datasets" if manifest.declarations else "published datasets"
     awaited = ", ".join(manifest.data.awaiting)
+    hierarchy, biased = "WordNet", BY_WORDNET
+    if manifest.own_hierarchy is not None:
+        hierarchy = f"the hierarchy {taxonomy_of(manifest).title} in {SOURCES}/{TREE} and {SOURCES}/{NODES}"
+        biased = f"Near and far are judged by {hierarchy}, not by how pictures look."
     organisations = [creator for creator in creators if isinstance(creator, mlc.Organization)]
     croissant = mlc.Metadata(
         ctx=mlc.Context(conforms_to=CONFORMS_TO[0], rdf=mlc.Rdf(context={**mlc.Rdf().context, **CONTEXT})),
@@ -116,18 +125,18 @@ def croissant_of(
         url=(url or HOME) if is_shipped(recipe) else about.url or url or doi,
         same_as=[doi] if doi else None,
         cite_as="\n\n".join(entry.bibtex for entry in cite_benchmark(manifest).entries),
-        keywords=list(KEYWORDS),
+        keywords=keywords_of(manifest),
         distribution=[
             *(_file(mlc, name, folder, path) for name, path in paths.items()),
             *(_file(mlc, path.replace("/", "-"), folder, path) for path in carried),
         ],
         record_sets=[_records(mlc, name, schemas[name]) for name in paths],
-        data_collection=f"Chosen from {datasets} by rules over WordNet, which the description gives.",
+        data_collection=f"Chosen from {datasets} by rules over {hierarchy}, which the description gives.",
         data_collection_type=None if manifest.declarations else ["Secondary Data Analysis"],
         data_collection_missing_data=f"Image ids of {awaited} are awaited." if awaited else "None.",
         data_annotation_protocol=[f"{g.name}: {rule_words(g.classes, g.source)}" for g in recipe.group],
         data_use_cases=list(USES),
-        data_biases=list(BIASES),
+        data_biases=[biased, *BIASES],
         data_limitations=list(_limits(manifest)),
         personal_sensitive_information=list(PERSONAL),
         data_social_impact=IMPACT,

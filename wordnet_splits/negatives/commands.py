@@ -68,7 +68,7 @@ def audit_negatives(
     json: Json = False,
 ) -> int:
     """Check negative words of a vision-language detector: which name ID classes, or classes of OOD sets."""
-    from wordnet_splits.audit.report import check_output
+    from wordnet_splits.audit.report import caveats, check_output
     from wordnet_splits.negatives.ledger import LIMITS, MAX_ROWS
     from wordnet_splits.negatives.words import audit_negatives
 
@@ -95,7 +95,7 @@ def audit_negatives(
         for lines in (
             report.ood_table(width=width),
             report.table(width=width, most=None if all_ else MAX_ROWS),
-            LIMITS,
+            caveats(LIMITS, report.taxonomy),
         ):
             print_lines(["", *lines] if lines else [])
 

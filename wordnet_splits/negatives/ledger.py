@@ -13,6 +13,7 @@ from wordnet_splits.audit.report import (
     NAMESAKE,
     RELATIONS,
     TEXT_WIDTH,
+    caveats,
     check_output,
     examples,
     share,
@@ -38,7 +39,7 @@ LIMITS = (
     "A word is read as the first of its senses in WordNet. Too strict: an encoder may",
     "read it in another. Too lax: an encoder may know synonyms that WordNet lacks.",
 )
-"""Caveats, as lines for a terminal."""
+"""Caveats of an audit by WordNet, as lines for a terminal."""
 
 
 @dataclass(frozen=True)
@@ -172,9 +173,8 @@ class NegativesAudit(Tabular):
         path = Path(path)
         check_output(path)
         if path.suffix == ".html":
-            write_table_page(
-                path, self.heading, self.summary(), PAGE_COLUMNS, self._page_rows(), " ".join(LIMITS)
-            )
+            limits = " ".join(caveats(LIMITS, self.taxonomy))
+            write_table_page(path, self.heading, self.summary(), PAGE_COLUMNS, self._page_rows(), limits)
         else:
             table = pa.Table.from_pylist([dict(row) for row in self.rows()], schema=SCHEMA)
             write_table_file(table, path, metadata={"list": self.listed, "against": self.against})
@@ -240,14 +240,14 @@ class NegativesAudit(Tabular):
 
     def summary(self) -> list[tuple[str, str]]:
         """Return the figures as names and texts."""
-        counts = self.counts
+        counts, hierarchy = self.counts, self.taxonomy
         meanings = {
             "equal": "the first sense is an ID class",
             "below": "the first sense is a kind of an ID class",
             "above": "an ID class is a kind of the first sense",
             NAMESAKE: "the name of an ID class, in another sense or not as a noun",
             "test": "the name of a class of an OOD set",
-            "without_sense": "not a noun of WordNet: compared by name only",
+            "without_sense": f"not a noun of {hierarchy.called}: compared by name only",
         }
         figures = [
             (key.replace("_", " "), f"{share(counts[key], len(self.words))}: {meaning}")
@@ -255,7 +255,9 @@ class NegativesAudit(Tabular):
         ]
         if self.known_not_judged:
             classes = examples(self.known_not_judged)
-            figures.append(("ID classes", f"{classes} have no confirmed synset: compared by name only"))
+            figures.append(
+                ("ID classes", f"{classes} have no confirmed {hierarchy.noun}: compared by name only")
+            )
         return figures
 
     def ood_table(self, *, width: int | None = TEXT_WIDTH) -> list[str]:

@@ -15,14 +15,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from wordnet_splits.audit.class_list import ClassListLike, ListedClass, load_class_list
+from wordnet_splits.audit.class_list import ClassListLike, ListedClass, hierarchy_of_lists, load_class_list
 from wordnet_splits.audit.thresholds import nearest_classes
 from wordnet_splits.base.digests import order_classes
 from wordnet_splits.base.errors import DataError
 from wordnet_splits.base.names import check_counts
 from wordnet_splits.base.untrusted import user_errors
 from wordnet_splits.negatives.words import audit_negatives
-from wordnet_splits.wordnet.taxonomy import Taxonomy, load
+from wordnet_splits.wordnet.taxonomy import Taxonomy
 
 DRAW = "negatives"
 """Name of the draw that orders words of the same distance."""
@@ -69,12 +69,15 @@ def mine_negatives(
 
     Raises
     ------
-    DataError : ``margin``, ``count`` or ``percentile`` out of range, no ID class with a synset, fewer
-        candidates than ``count``, or ``embed`` fails, or gives embeddings of another shape, zero or not
-        finite.
+    DataError : ID classes of another hierarchy than WordNet or without any synset; ``margin``, ``count`` or
+        ``percentile`` out of range; fewer candidates than ``count``, or ``embed`` fails, or gives embeddings
+        of another shape, zero or not finite.
     """
     _check_numbers(margin, 1 if count is None else count, percentile)
-    taxonomy = taxonomy or load()
+    taxonomy = hierarchy_of_lists(known, taxonomy=taxonomy, manifests=manifests)
+    if not taxonomy.is_wordnet:
+        message = f"words are mined from WordNet, and the classes are in {taxonomy.title}"
+        raise DataError(message, where=str(known), hint="check a list of words with `audit negatives`")
     allowed = taxonomy.descendants(taxonomy.find(below))
     first_senses = {
         word.replace("_", " "): senses[0]

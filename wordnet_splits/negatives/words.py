@@ -22,6 +22,7 @@ from wordnet_splits.audit.class_list import (
     ClassListLike,
     ListedClass,
     group_classes,
+    hierarchy_of_lists,
     is_group,
     load_class_list,
 )
@@ -37,7 +38,7 @@ from wordnet_splits.benchmark.rules.keywords import folded_name
 from wordnet_splits.benchmark.rules.relations import Kin, KnownClasses
 from wordnet_splits.datasets.word_lists import Word, read_words
 from wordnet_splits.negatives.ledger import NamedClass, NegativesAudit, NegativeWord, OodSetCount
-from wordnet_splits.wordnet.taxonomy import Taxonomy, load
+from wordnet_splits.wordnet.taxonomy import Taxonomy
 
 OOD_ROLES = ("near", "far")
 
@@ -61,7 +62,7 @@ def audit_negatives(
     ood : lists of classes as for `audit_classes` (``ssb-hard``), or benchmarks, for their near and far
         groups; default: every benchmark with these ID classes, except sets contained in another set.
     column : the column of the words, by name.
-    taxonomy : default the embedded WordNet 3.0.
+    taxonomy : default that of the ID classes' benchmark or dataset, else the embedded WordNet 3.0.
     manifests : folder of manifests, else the usual ones.
 
     Raises
@@ -75,12 +76,12 @@ def audit_negatives(
     >>> [word.relation for word in report.words]
     ['namesake', 'below', 'equal', 'equal', 'namesake']
     """
-    taxonomy = taxonomy or load()
     ood = [ood] if isinstance(ood, str) else ood
+    taxonomy = hierarchy_of_lists(known, *(ood or ()), taxonomy=taxonomy, manifests=manifests)
     word_list = read_words(words, column)
     known_classes = load_class_list(known, taxonomy, manifests=manifests).as_known()
     if ood is None:
-        ood_sets = _usual_ood_sets(known_classes, manifests)
+        ood_sets = _usual_ood_sets(known_classes, taxonomy, manifests)
     else:
         ood_sets = _by_name(_ood_sets(ood, taxonomy, manifests))
     test_indices = [_NameIndex(ood_set, taxonomy, image_counts(ood_set)) for ood_set in ood_sets]
@@ -216,8 +217,11 @@ def _groups(manifest: Manifest, roles: Sequence[str]) -> Iterator[ClassList]:
         yield group_classes(manifest, group).confirmed()
 
 
-def _usual_ood_sets(known: ClassList, manifests: Path | None) -> list[ClassList]:
-    """Return the near and far groups of the benchmarks with these ID classes, without subsets of others."""
+def _usual_ood_sets(known: ClassList, taxonomy: Taxonomy, manifests: Path | None) -> list[ClassList]:
+    """Return the near and far groups of the benchmarks with these ID classes, without subsets of others.
+
+    Benchmarks in another hierarchy are left out.
+    """
     source = known.manifest.source_of(known.group) if known.manifest and known.group else known.name
     ids = {item.id for item in known.classes}
     ood_sets: list[ClassList] = []
@@ -228,6 +232,9 @@ def _usual_ood_sets(known: ClassList, manifests: Path | None) -> list[ClassList]
         if [(row.source, row.actual) for row in id_rows] != [(source, len(ids))]:
             continue
         manifest = load_manifest(folder, check="classes")
+        own = manifest.own_hierarchy
+        if not (taxonomy.is_wordnet if own is None else own.taxonomy() is taxonomy):
+            continue
         (id_classes,) = _groups(manifest, ["id"])
         if {item.id for item in id_classes.classes} == ids:
             ood_sets += _groups(manifest, OOD_ROLES)

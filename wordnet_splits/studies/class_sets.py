@@ -13,6 +13,7 @@ from wordnet_splits.base.errors import DataError, RecipeError, unknown
 from wordnet_splits.base.tabular import Records, Tabular
 from wordnet_splits.base.untrusted import read_text
 from wordnet_splits.benchmark.construct.classes import Membership, decide_membership
+from wordnet_splits.benchmark.hierarchies import taxonomy_of
 from wordnet_splits.benchmark.recipe import PublishedList, Recipe, class_set_names, load_recipe
 from wordnet_splits.benchmark.rules import Verdict, sentence
 from wordnet_splits.datasets.catalog import load_catalog
@@ -143,7 +144,7 @@ def class_set(name: str | Path | Recipe, taxonomy: Taxonomy | None = None) -> Cl
     ['tench', 'English springer']
     """
     recipe = load_recipe(name)
-    membership = decide_membership(recipe, recipe.seed, taxonomy or load())
+    membership = decide_membership(recipe, recipe.seed, taxonomy or taxonomy_of(recipe))
     why = {}
     for (source, class_id), verdicts in membership.refusals.items():
         group, verdict = max(reversed(verdicts), key=lambda each: bool(_superclass(each[1])))

@@ -18,6 +18,7 @@ from wordnet_splits.base.errors import TaxonomyError
 from wordnet_splits.base.parquet import schema_of, write_table
 from wordnet_splits.base.tabular import Tabular
 from wordnet_splits.benchmark.construct.classes import decide_membership
+from wordnet_splits.benchmark.hierarchies import taxonomy_of
 from wordnet_splits.benchmark.recipe import Recipe, buildable
 from wordnet_splits.benchmark.resolve import find_recipe
 from wordnet_splits.benchmark.rules import Key
@@ -26,12 +27,12 @@ from wordnet_splits.datasets.catalog import load_catalog
 from wordnet_splits.datasets.catalog.declarations import Sources
 from wordnet_splits.studies import alternatives
 from wordnet_splits.studies.alternatives import EXCLUDED, FAMILIES, Outcome
-from wordnet_splits.wordnet.taxonomy import Taxonomy, load
+from wordnet_splits.wordnet.taxonomy import Taxonomy
 from wordnet_splits.wordnet.taxonomy.identifiers import OtherWordNet, load_other_wordnet
 from wordnet_splits.wordnet.taxonomy.wn_lexicons import installed_lexicons
 
-NO_SYNSET = "it has no synset"
-NO_WORDNET = "no rule on WordNet decides its role"
+NO_SYNSET = "it has no {0.noun}"
+NO_RULE = "no rule on {0.called} decides its role"
 NO_READING = "no reading applies to it"
 OWN_COLUMNS = "benchmark source class_id name role candidate group robust:double why"
 BUILT_IN = (SENSE, HIERARCHY, *FAMILIES)
@@ -150,7 +151,7 @@ def robust_roles(
     ----------
     benchmark : a recipe, a benchmark's name, several, or ``all`` that can be built.
     wordnets : other WordNets, folders of WNDB files or lexicons of `wn`; by default the lexicons installed.
-    taxonomy : WordNet 3.0.
+    taxonomy : the hierarchy; default each benchmark's. Only WordNet has another hierarchy and other WordNets.
 
     Raises
     ------
@@ -162,7 +163,6 @@ def robust_roles(
     >>> [(c.name, c.candidate, c.readings["path"]) for c in report.classes if c.name == "wolf"]
     [('wolf', 'near', 'near')]
     """
-    taxonomy = taxonomy or load()
     lexicons = installed_lexicons() if wordnets is None else wordnets
     other_wordnets = [load_other_wordnet(item) for item in lexicons]
     if isinstance(benchmark, str) and benchmark == "all":
@@ -171,8 +171,10 @@ def robust_roles(
     recipes = [find_recipe(item, manifests) for item in benchmarks]
     notes: list[str] = []
     datasets = Sources.of(*(recipe.declarations for recipe in recipes))
-    classes = [item for recipe in recipes for item in _classes(recipe, other_wordnets, taxonomy, notes)]
-    sources = sorted({source for recipe in recipes for source in recipe.sources})
+    hierarchies = [taxonomy or taxonomy_of(recipe) for recipe in recipes]
+    judged = list(zip(recipes, hierarchies, strict=True))
+    classes = [item for recipe, of in judged for item in _classes(recipe, other_wordnets, of, notes)]
+    sources = sorted({source for recipe, of in judged if of.is_wordnet for source in recipe.sources})
     mapped = [item for source in sources for item in load_catalog(source, datasets) if item.wnids]
     unmapped = {o.name: sum(not any(map(o.synset, item.wnids)) for item in mapped) for o in other_wordnets}
     return Robust(classes, (*BUILT_IN, *(o.name for o in other_wordnets)), unmapped, tuple(notes))
@@ -205,9 +207,13 @@ def _classes(
         by_sense = senses.get(key, []) if SENSE in kinds_of_class and item.wnids else []
         role_by_reading[SENSE] = "/".join(dict.fromkeys(role for _, role in by_sense)) or None
         agree = [role == candidate for role in role_by_reading.values() if role is not None]
-        why = (
-            NO_SYNSET if not item.wnids else NO_WORDNET if not kinds_of_class else "" if agree else NO_READING
-        )
+        why = ""
+        if not item.wnids:
+            why = NO_SYNSET.format(taxonomy)
+        elif not kinds_of_class:
+            why = NO_RULE.format(taxonomy)
+        elif not agree:
+            why = NO_READING
         if why:
             agree, role_by_reading = [], dict.fromkeys(role_by_reading)
         role, group = roles[key]
@@ -250,12 +256,14 @@ def _outcomes(
     notes: list[str],
 ) -> Iterator[tuple[str, Outcome]]:
     """Yield (reading, outcome) for the other hierarchy, other measures and other WordNets."""
-    if _reads(recipe, kinds, HIERARCHY):
+    if not taxonomy.is_wordnet:
+        notes.append(f"{recipe.name}: no other hierarchy or WordNet to read it by, only {taxonomy.title}")
+    if taxonomy.is_wordnet and _reads(recipe, kinds, HIERARCHY):
         other = alternatives.other_hierarchy(recipe, taxonomy)
         yield HIERARCHY, alternatives.decide_in(recipe, other, taxonomy)
     for measure in alternatives.measures_for(recipe):
         yield measure, alternatives.by_measure(recipe, measure, taxonomy)
-    for wordnet in other_wordnets if _reads(recipe, kinds, WORDNET) else ():
+    for wordnet in other_wordnets if taxonomy.is_wordnet and _reads(recipe, kinds, WORDNET) else ():
         try:
             other = alternatives.other_wordnet(recipe, wordnet)
             yield wordnet.name, alternatives.decide_in(recipe, other, taxonomy)

@@ -17,6 +17,7 @@ import numpy as np
 from scipy.stats import rankdata
 
 from wordnet_splits.base.errors import DataError, unknown
+from wordnet_splits.benchmark.hierarchies import taxonomy_of
 from wordnet_splits.benchmark.manifest import Manifest
 from wordnet_splits.metrics import bootstrap_indices, interval
 from wordnet_splits.metrics.counts import ratio
@@ -227,8 +228,9 @@ class _OodClasses:
 
     @classmethod
     def from_draw(cls, draw: BenchmarkResults, groups: Sequence[str]) -> _OodClasses:
-        """Look the classes up in WordNet."""
-        by_key, labels = classes_of(draw.manifest())
+        """Look the classes up in the benchmark's hierarchy."""
+        manifest = draw.manifest()
+        by_key, labels = classes_of(manifest)
         id_classes = [name for name in labels.values() if name.wnids]
         keys = dict.fromkeys(
             (row["group"], row["source"], row["class_id"])
@@ -242,9 +244,10 @@ class _OodClasses:
                 where=draw.benchmark,
             )
         ood_classes = [by_key[key[1:]] for key in mapped]
-        similarity = {}
+        pairs = [(a, b) for a in ood_classes for b in id_classes]
+        similarity, taxonomy = {}, taxonomy_of(manifest)
         for measure in MEASURES:
-            by_pair = similarities(((a, b) for a in ood_classes for b in id_classes), measure)
+            by_pair = similarities(pairs, taxonomy, measure)
             # None belongs to classes without a synset, and all of these have one
             table = [[v for b in id_classes if (v := by_pair[a, b]) is not None] for a in ood_classes]
             for to, reduce in TO.items():

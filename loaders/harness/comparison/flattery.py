@@ -26,10 +26,10 @@ from typing import Any
 import numpy as np
 
 from wordnet_splits.base.errors import DataError, unknown
+from wordnet_splits.benchmark.hierarchies import taxonomy_of
 from wordnet_splits.metrics import ScoreSet, auroc_per_class
 from wordnet_splits.metrics.draws import cluster_draws
 from wordnet_splits.metrics.uncertainty import ClusterDesign, interval
-from wordnet_splits.wordnet.taxonomy import load
 from wordnet_splits.wordnet.taxonomy.subtrees import subtree_roots
 
 from ..data.arrays import Array
@@ -203,10 +203,11 @@ def _folds(draw: BenchmarkResults, scope: Scope, over: str, cut: int | None) -> 
         keys[group] = [(images.sources[group], str(name)) for name in names]
     fold_of: dict[ClassKey, Any] = {key: key for of in keys.values() if len({*of}) > 1 for key in of}
     if over == "subtrees":
-        columns = draw.manifest().classes.select(["source", "class_id", "wnids"]).to_pylist()
+        manifest = draw.manifest()
+        columns = manifest.classes.select(["source", "class_id", "wnids"]).to_pylist()
         wnids = {(row["source"], row["class_id"]): tuple(row["wnids"] or ()) for row in columns}
         placed = {key: wnids[key] for key in fold_of if wnids.get(key)}
-        fold_of = dict(subtree_roots(placed, load(), cut=cut)) if placed else {}
+        fold_of = dict(subtree_roots(placed, taxonomy_of(manifest), cut=cut)) if placed else {}
     numbers = {fold: number for number, fold in enumerate(dict.fromkeys(fold_of.values()))}
     if len(numbers) < 2:
         message = f"two {over} of OOD classes are needed to hold one out, got {len(numbers)}"

@@ -1,7 +1,7 @@
-"""Recalcati's semantic analysis: WordNet similarity of predictions to the true class, and their graph.
+"""Recalcati's semantic analysis: similarity of predictions to the true class, and their graph.
 
-The measure is `mean2` = (path + Wu-Palmer)/2 of the best pair of synsets. The network assigns an ID class of
-the benchmark to every image, including OOD images.
+The measure is `mean2` = (path + Wu-Palmer)/2 of the best pair of synsets in the benchmark's hierarchy. The
+network assigns an ID class of the benchmark to every image, including OOD images.
 """
 
 from __future__ import annotations
@@ -14,8 +14,10 @@ import numpy as np
 import pyarrow as pa
 
 from wordnet_splits.base.errors import DataError
+from wordnet_splits.benchmark.hierarchies import taxonomy_of
 from wordnet_splits.benchmark.manifest import Manifest
 from wordnet_splits.wordnet.similarity import similarity_matrix
+from wordnet_splits.wordnet.taxonomy import Taxonomy
 
 MEASURE = "mean2"
 MIN_IMAGES = 5
@@ -85,7 +87,7 @@ def predictions_by_class(predictions: pa.Table, manifest: Manifest) -> list[Pred
         source, class_id = min(unknown)
         raise DataError(f"{source} {class_id}, or its prediction, is not a class of {manifest.name}")
     pairs = {(classes[s, c], labels[p]) for s, c, _, p in counts if p >= 0}
-    by_pair = similarities(pairs)
+    by_pair = similarities(pairs, taxonomy_of(manifest))
     return [
         Predicted(classes[s, c], role, labels[p], n, by_pair[classes[s, c], labels[p]])
         for (s, c, role, p), n in counts.items()
@@ -94,7 +96,7 @@ def predictions_by_class(predictions: pa.Table, manifest: Manifest) -> list[Pred
 
 
 def similarities(
-    pairs: Iterable[tuple[ClassName, ClassName]], measure: str = MEASURE
+    pairs: Iterable[tuple[ClassName, ClassName]], taxonomy: Taxonomy, measure: str = MEASURE
 ) -> dict[tuple[ClassName, ClassName], float | None]:
     """Return the greatest similarity over the synsets of each pair of classes, None without synsets."""
     unique = list(dict.fromkeys(pairs))
@@ -102,7 +104,7 @@ def similarities(
     columns = list(dict.fromkeys(wnid for _, b in unique for wnid in b.wnids))
     if not rows or not columns:
         return dict.fromkeys(unique)
-    table = similarity_matrix(measure, rows, columns)
+    table = similarity_matrix(measure, rows, columns, taxonomy)
     row_of = {wnid: n for n, wnid in enumerate(rows)}
     column_of = {wnid: n for n, wnid in enumerate(columns)}
     return {

@@ -21,12 +21,12 @@ import pyarrow.compute as pc
 
 from wordnet_splits.base.digests import sampling_key
 from wordnet_splits.base.errors import DataError
+from wordnet_splits.benchmark.hierarchies import taxonomy_of
 from wordnet_splits.benchmark.manifest import Manifest
 from wordnet_splits.benchmark.resolve import load_manifest
 from wordnet_splits.hierarchy import ClassHierarchy, Rule, balanced_means
 from wordnet_splits.metrics.conformal import ConformalGuarantee
 from wordnet_splits.metrics.counts import to_numpy
-from wordnet_splits.wordnet.taxonomy import Taxonomy
 
 from ..data.arrays import CHUNK, Array
 from ..detectors.softmax import log_softmax
@@ -250,11 +250,16 @@ class AnsweredImages:
         roles = _roles(results, network)
         tables = {group: scored_images(results, manifest, group) for group in roles}
         probabilities = probabilities_of(results, reopen, network, manifest, tables, store, logits)
-        taxonomy = Taxonomy.embedded()
+        taxonomy = taxonomy_of(manifest)
+        if tree and not taxonomy.is_wordnet:
+            message = f"the tree is ImageNet's, and the classes are in {taxonomy.title}"
+            raise DataError(message, where=about.benchmark, hint="leave out --tree (tree=)")
         labels = LabelSpace.of(manifest.classes).labels
         unmapped = [label.name for label in labels if not label.wnids]
         if unmapped:
-            message = f"ID classes without a synset: {', '.join(unmapped[:3])} ({len(unmapped)} in all)"
+            message = (
+                f"ID classes without a {taxonomy.noun}: {', '.join(unmapped[:3])} ({len(unmapped)} in all)"
+            )
             raise DataError(message, where=about.benchmark, hint="map them in the catalog")
         hierarchy = ClassHierarchy.of(
             [label.wnids for label in labels], taxonomy.tree() if tree else taxonomy

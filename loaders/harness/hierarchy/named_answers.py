@@ -303,8 +303,8 @@ def name_unknowns(
         for name, outside in verdicts.items():
             answers[rule.label, name] = np.where(outside, images.answers(rule, outside), predicted)
     notes = (
-        f"{'Tree of ImageNet' if tree else 'Graph of WordNet'}: {len(images.hierarchy)} nodes at or above "
-        f"the {len(images.hierarchy.classes)} ID classes.",
+        f"{'Tree of ImageNet' if tree else f'Graph of {images.hierarchy.taxonomy.called}'}: "
+        f"{len(images.hierarchy)} nodes at or above the {len(images.hierarchy.classes)} ID classes.",
         f"A detector calls {false_alarms:.1%} of ID images unknown, by thresholds of the other half of the "
         f"ID test images; {MODEL}: the rule alone, {CLASS}: the predicted class.",
         *run_notes,

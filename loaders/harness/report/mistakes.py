@@ -13,6 +13,7 @@ import numpy as np
 
 from wordnet_splits.base.errors import SplitsError
 from wordnet_splits.base.lazy import need
+from wordnet_splits.benchmark.hierarchies import taxonomy_of
 from wordnet_splits.benchmark.manifest import Manifest
 from wordnet_splits.datasets.sources.roots import Roots
 from wordnet_splits.wordnet.similarity.pairs import path_between
@@ -41,7 +42,7 @@ class Mistake:
     true, predicted : class names; the latter None without a prediction.
     confidence : the detector's confidence, named by ``score_name``; for MSP a probability.
     share : share of the correctly classified ID images whose confidence is lower.
-    path : names of the synsets in WordNet from the true class up to the common one and down to the predicted.
+    path : names of the nodes from the true class up to the common one and down to the predicted.
     thumbnail : a PNG as a ``data:`` address, None if the image is not available.
     """
 
@@ -83,13 +84,14 @@ def worst_mistakes(entry: Entry, manifest: Manifest, limit: int) -> list[Mistake
             (right if row["label"] == row["prediction"] else mistakes["wrong"]).append(confident_row)
     ranked = np.sort([confidence for confidence, _ in right])
     classes, labels = _names(manifest)
+    taxonomy = taxonomy_of(manifest)
     worst = []
     for kind, of_kind in mistakes.items():
         of_kind.sort(key=lambda pair: (-pair[0], pair[1]["group"], pair[1]["image_id"]))
         for confidence, row in of_kind[:limit]:
             true = classes.get((row["source"], row["class_id"]))
             predicted = labels.get(-1 if row["prediction"] is None else row["prediction"])
-            similarity, path = _between(true, predicted)
+            similarity, path = _between(true, predicted, taxonomy)
             worst.append(
                 Mistake(
                     kind,
@@ -159,7 +161,9 @@ def _as_png(image: Any) -> str:
     return "data:image/png;base64," + base64.b64encode(buffer.getvalue()).decode()
 
 
-def _between(true: ClassName | None, predicted: ClassName | None) -> tuple[float | None, tuple[str, ...]]:
+def _between(
+    true: ClassName | None, predicted: ClassName | None, taxonomy: Taxonomy
+) -> tuple[float | None, tuple[str, ...]]:
     """Return the similarity of two classes, and the path between their nearest synsets."""
     if true is None or predicted is None or not true.wnids or not predicted.wnids:
         return None, ()
@@ -167,10 +171,9 @@ def _between(true: ClassName | None, predicted: ClassName | None) -> tuple[float
         (ClassName("", a, "", (a,)), ClassName("", b, "", (b,)))
         for a, b in product(true.wnids, predicted.wnids)
     ]
-    by_pair = similarities(pairs)
+    by_pair = similarities(pairs, taxonomy)
     best = max(pairs, key=lambda pair: (by_pair[pair] or 0.0, pair[0].class_id, pair[1].class_id))
-    up, _, down = path_between(best[0].class_id, best[1].class_id)
-    taxonomy = Taxonomy.embedded()
+    up, _, down = path_between(best[0].class_id, best[1].class_id, taxonomy)
     names = (taxonomy.lemmas(wnid)[0].replace("_", " ") for wnid in (*up, *down[-2::-1]))
     return by_pair[best], tuple(names)
 

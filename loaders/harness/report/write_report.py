@@ -97,7 +97,8 @@ def report(
         worst = worst_mistakes(best_entry, manifest, mistakes)
         worst, mistake_notes = with_thumbnails(worst, manifest, roots=roots, packed=packed)
         paper, sources = manifest.data.recipe.paper, sorted({row.source for row in manifest.groups})
-        bibtex = citation_of(manifest.name, paper, sources, manifest.declarations).bibtex
+        cited, by_wordnet = (manifest.name, paper, sources), manifest.own_hierarchy is None
+        bibtex = citation_of(*cited, manifest.declarations, by_wordnet=by_wordnet).bibtex
     sweeps = [table for evaluation in draw.results for table in sweep_details(evaluation.results)]
     all_remarks = [
         *draw.notes,
@@ -149,8 +150,8 @@ def report(
 
 
 def _named_unknowns(selection: Selection, over: str) -> Section:
-    """Return the section on answers in WordNet of the first network, empty without stored activations."""
-    title = "Answers in WordNet"
+    """Return the section on the first network's answers in the hierarchy, empty without activations."""
+    title = "Answers in the hierarchy"
     if selection.store is None:
         return Section(title)
     try:

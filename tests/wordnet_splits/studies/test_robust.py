@@ -14,7 +14,7 @@ from wordnet_splits.benchmark.recipe import Recipe, load_recipe
 from wordnet_splits.benchmark.resolve import load_manifest
 from wordnet_splits.datasets.catalog import load_catalog
 from wordnet_splits.studies import alternatives
-from wordnet_splits.studies.robust import NO_SYNSET, NO_WORDNET, Robust, RobustClass, robust_roles
+from wordnet_splits.studies.robust import Robust, RobustClass, robust_roles
 from wordnet_splits.wordnet.similarity import compare, similarity_matrix
 from wordnet_splits.wordnet.taxonomy import Taxonomy
 
@@ -109,8 +109,11 @@ def test_leacock_chodorow_orders_pairs_as_path_does() -> None:
 
 def test_what_no_rule_on_wordnet_decides_is_null_with_a_reason() -> None:
     found = of(robust_roles("digits", wordnets=[]))
-    assert (found["digits", "0"].robust, found["digits", "0"].why) == (None, NO_WORDNET)
-    assert (found["gaussian", "all"].robust, found["gaussian", "all"].why) == (None, NO_SYNSET)
+    assert (found["digits", "0"].robust, found["digits", "0"].why) == (
+        None,
+        "no rule on WordNet decides its role",
+    )
+    assert (found["gaussian", "all"].robust, found["gaussian", "all"].why) == (None, "it has no synset")
     six = found["digits", "6"]
     assert six.readings == {"sense": "excluded", "hierarchy": "near"} | dict.fromkeys(("path", "wup", "mean"))
     assert six.robust == 0.5  # its rule calls every class it judges near: no measure can differ at that share

@@ -19,10 +19,10 @@ from wordnet_splits.benchmark.construct.leak_kinds import (
     near_duplicate_leaks,
     near_duplicate_pairs,
 )
+from wordnet_splits.benchmark.hierarchies import taxonomy_of
 from wordnet_splits.benchmark.manifest import Manifest
 from wordnet_splits.benchmark.manifest.metadata import LeakRow
 from wordnet_splits.benchmark.recipe import Recipe, load_recipe
-from wordnet_splits.wordnet.taxonomy import load
 
 AS_RECORDED, NEW, CHANGED, GONE = "as recorded", "not recorded", "count differs", "recorded, not found"
 
@@ -108,7 +108,7 @@ def report_leaks(manifest: Manifest) -> LeakReport:
     RecipeError, DataError : the table of near-duplicates is absent or malformed.
     """
     recipe = load_recipe(manifest)
-    leaks_now = class_leaks(_membership(manifest, recipe), load())
+    leaks_now = class_leaks(_membership(manifest, recipe), taxonomy_of(manifest))
     tables = [read_table() for read_table in manifest.parts.values()]
     leaks_now += digest_leaks(recipe, tables)
     leaks_now += near_duplicate_leaks(recipe, near_duplicate_pairs(recipe), tables)

@@ -357,7 +357,7 @@ def _clause(severity: str, relation: str, reason: str, kin: Sequence[tuple[Class
 
 def _relation(kind: str, item: CatalogClass, related: CatalogClass, taxonomy: Taxonomy) -> str:
     if kind == "class":
-        return "same synset as"
+        return f"same {taxonomy.noun} as"
     if kind == "sibling":
         return "below a parent of"
     kin = KnownClasses({related.class_id: related}, taxonomy).kin(item)

@@ -40,7 +40,8 @@ def nearness_clauses(rows: Sequence[TableRow], taxonomy: Taxonomy) -> list[str]:
     clauses = []
     for row in rows:
         if row[NEARNESS] is None:
-            lacking = "no other ID class has a synset" if row["wnids"] else "no synset"
+            noun = taxonomy.noun
+            lacking = f"no other ID class has a {noun}" if row["wnids"] else f"no {noun}"
             clauses.append(f"{lacking}, so no distance to ID")
             continue
         clause = (

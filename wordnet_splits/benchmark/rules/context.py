@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer, PlainValidator
 
-from wordnet_splits.base.errors import TaxonomyError, unknown
+from wordnet_splits.base.errors import RecipeError, TaxonomyError, unknown
 from wordnet_splits.benchmark.rules.relations import Mapped, MappedClass
 from wordnet_splits.datasets.catalog import Catalog, CatalogClass, load_catalog
 
@@ -161,6 +161,11 @@ class Context:
     published: Callable[[str], pa.Table] = _load_list
     replaced_synsets: Mapping[Key, tuple[str, ...]] = field(default_factory=dict)
 
+    @property
+    def unplaced(self) -> str:
+        """What a class lacks for an operator that reads the hierarchy, in words."""
+        return f"no {self.taxonomy.noun}, and the rule reads {self.taxonomy.called}"
+
     @cached_property
     def graph(self) -> Taxonomy:
         """The hierarchy that subtree, slice and parent rules follow."""
@@ -189,6 +194,15 @@ class Candidates:
     def select(self, class_ids: Iterable[str]) -> Candidates:
         """Return some of the candidates."""
         return replace(self, class_ids=tuple(class_ids))
+
+    def require(self, reads: frozenset[str], operator: str) -> None:
+        """Raise RecipeError if an operator reads parts, glosses or names that the hierarchy lacks."""
+        taxonomy = self.taxonomy
+        if lacking := [] if taxonomy.is_wordnet else [name for name in taxonomy.lacks if name in reads]:
+            raise RecipeError(
+                f"{operator} reads {' and '.join(lacking)}, which the hierarchy {taxonomy.title} lacks",
+                hint="add them to its files, or use another operator",
+            )
 
     def key(self, class_id: str) -> Key:
         """Return a candidate as (source, class_id)."""

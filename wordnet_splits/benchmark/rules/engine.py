@@ -33,7 +33,8 @@ def decide(rule: ClassRule, source: str, class_ids: Sequence[str], context: Cont
     Raises
     ------
     UnknownNameError : an operand names a group, source, list, class or column that does not exist.
-    RecipeError : a draw asks for more classes than the rule accepts.
+    RecipeError : a draw asks for more classes than the rule accepts, or the hierarchy lacks parts, glosses
+        or names that an operator reads.
     """
     candidates = Candidates(source, tuple(class_ids), context)
     for class_id in candidates.class_ids:
@@ -51,6 +52,7 @@ def _evaluate(expression: Expression, candidates: Candidates) -> Verdicts:
     if combine is not None:
         return combine(expression, candidates)
     operator = OPERATORS[expression.operator]
+    candidates.require(operator.reads, expression.operator)
     judged = [c for c in candidates.class_ids if candidates.wnids(c) or not operator.reads]
     findings = operator.judge(expression, candidates.select(judged))
     undecided = Verdict(False, (Finding(expression, False, undecided=True),), undecided=True)

@@ -138,9 +138,7 @@ def explain_refusals(source: str, verdicts: Mapping[str, Verdict], context: Cont
     counts = Counter(finding.expression.operator for finding in last if not finding.undecided)
     clauses = [f"`{name}` rejected {n:,} of {len(verdicts):,} candidates" for name, n in counts.items()]
     if undecided := sum(finding.undecided for finding in last):
-        clauses.append(
-            f"{undecided:,} of {len(verdicts):,} candidates have no synset, and the rule reads WordNet"
-        )
+        clauses.append(f"{undecided:,} of {len(verdicts):,} candidates have {context.unplaced}")
     scores = [
         (via.value, class_id, via)
         for class_id, verdict in verdicts.items()

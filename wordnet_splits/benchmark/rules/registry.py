@@ -85,6 +85,8 @@ Wording = Callable[[Finding, "Names"], str]
 """Puts a finding into words."""
 
 SENSE, HIERARCHY, MEASURE = "sense", "hierarchy", "measure"
+PARTS, GLOSSES, NAMES = "parts", "glosses", "names"
+"""Inputs that a hierarchy may lack, see `Taxonomy.lacks`."""
 GRAPH = frozenset({SENSE, HIERARCHY, WORDNET})
 NOTHING: frozenset[str] = frozenset()
 
@@ -100,8 +102,8 @@ class Operator:
     meaning : a few words that describe the classes it accepts.
     wording : the function that puts its findings into words.
     reads : inputs of the operator: the ``sense`` that a class is mapped to, the ``hierarchy``, the
-        similarity ``measure``, the version of ``wordnet``. An operator with any such input judges only
-        classes that have a synset.
+        similarity ``measure``, the version of ``wordnet``, and ``parts``, ``glosses`` or several ``names``
+        of its nodes. An operator with any such input judges only classes that have a synset.
     clause : plural predicate about classes, with ``{}`` for the value, as in ``"lie at or below {}"``; if
         empty, `rules.words` writes the key and its meaning.
     """
@@ -162,9 +164,12 @@ class Names:
 
     def synset(self, wnid: str | None) -> str:
         """Return a synset as its first lemma and wnid: ``toy dog (n02085374)``."""
-        if wnid is None:
-            return "no synset"
-        return f"{self.context.taxonomy.lemmas(wnid)[0].replace('_', ' ')} ({wnid})"
+        return f"no {self.noun}" if wnid is None else self.context.taxonomy.label(wnid)
+
+    @property
+    def noun(self) -> str:
+        """The word for a node of the hierarchy: ``synset`` or ``node``."""
+        return self.context.taxonomy.noun
 
     def kind(self, operand: Operand) -> str:
         """Return the kind of an operand's classes: ``ID class``, ``cifar100 class``."""
@@ -197,7 +202,7 @@ class Names:
             return join_names([self._of_id(text) for text in operand.ids], "or")
         wnids = list(dict.fromkeys(via.wnid for via in nearest))[:NAMED]
         near = f", the nearest being {join_names([self.synset(wnid) for wnid in wnids])}" if wnids else ""
-        return f"any of {len(operand.ids):,} synsets{near}"
+        return f"any of {len(operand.ids):,} {self.noun}s{near}"
 
     def _of_id(self, text: str) -> str:
         """Return the name of an entry of an array, a class id or a synset."""
@@ -233,7 +238,7 @@ def _is_draw(finding: Finding) -> bool:
 
 def _word(finding: Finding, names: Names) -> str:
     if finding.undecided:
-        return f"{names.subject} has no synset, and the rule reads WordNet"
+        return f"{names.subject} has {names.context.unplaced}"
     if _is_draw(finding):
         return _word_draw(finding)
     return OPERATORS[finding.expression.operator].wording(finding, names)

@@ -17,6 +17,7 @@
           ["Classes", site.el("span", { class: "counts" }, site.roleCounts(about.roles))],
           ["State", site.state(about)],
           ["Version", about.version],
+          ["Hierarchy", about.hierarchy],
           ["Paper", about.paper || paperTitle(about.about.paper)],
           ...attribution(about.about),
           ["Fingerprint", about.fingerprint && site.el("code", {}, about.fingerprint)],
@@ -255,7 +256,7 @@
       site.roleToggles(about.roles, pressed, changed),
       site.treeTools(
         tree,
-        site.input("Filter by name, synset or wnid", filter, (text) => ((filter = text), changed())),
+        site.input(`Filter by name${site.orNode()}`, filter, (text) => ((filter = text), changed())),
         site.select("Set", [["", "every set"], ...names], group, (value) => ((group = value), changed())),
       ),
       told,

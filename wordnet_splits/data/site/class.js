@@ -2,10 +2,10 @@
 // A class in a benchmark: its role and why, how near it is to what is known, its roles elsewhere.
 {
   const MEASURES = [
-    ["distance", 0, "edges between the two synsets; fewer is nearer"],
+    ["distance", 0, "edges between the two; fewer is nearer"],
     ["path", 4, "1 / (distance + 1)"],
     ["wup", 4, "Wu and Palmer: the depth of where they meet, against their own"],
-    ["lch", 4, "Leacock and Chodorow: minus the logarithm of the path, against twice the depth of WordNet"],
+    ["lch", 4, "Leacock and Chodorow: minus the logarithm of the path, against twice the depth of the hierarchy"],
     ["mean", 4, "the mean of path, wup and lch, each from 0 to 1: what chooses the nearest class"],
   ];
 
@@ -32,7 +32,7 @@
           ["Class id", site.el("code", {}, classId)],
           ["Set", table.group[row] || "none"],
           ["Label", table.label[row] < 0 ? null : table.label[row]],
-          ["Synset", synset === null ? "none" : synsets.full(synset)],
+          [about.node === "synset" ? "Synset" : "Node", synset === null ? "none" : synsets.full(synset)],
           ["Rule", data.rules[table.rule[row]]],
         ]),
         sampleImages(data, row),
@@ -52,7 +52,7 @@
   function nearest(about, table, row, synsets) {
     const title = table.role[row] === site.index.roles.indexOf("id") ? "Nearest other ID class" : "Nearest ID class";
     if (table.nearest_id[row] === null) {
-      return site.section(title, site.el("p", {}, "There is none: without a synset a class has no distance."));
+      return site.section(title, site.el("p", {}, `There is none: without a ${about.node} a class has no distance.`));
     }
     const other = table.nearest[row];
     const known =
@@ -73,9 +73,9 @@
   }
 
   function elsewhere(search, source, classId, name) {
-    const at = search.class_id.findIndex((id, n) => id === classId && search.source[search.source_at[n]] === source);
-    const others = (search.in[at] ?? []).filter(([benchmark]) => search.benchmark[benchmark] !== name);
-    const told = others.length ? site.roleLinks(search, at, others) : site.el("p", {}, "It is in no other benchmark here.");
+    const rows = [...search.class_id.keys()].filter((n) => search.class_id[n] === classId && search.source[search.source_at[n]] === source);
+    const others = rows.flatMap((n) => search.in[n]).filter(([benchmark]) => search.benchmark[benchmark] !== name);
+    const told = others.length ? site.roleLinks(search, rows[0], others) : site.el("p", {}, "It is in no other benchmark here.");
     return site.section("In other benchmarks", told);
   }
 

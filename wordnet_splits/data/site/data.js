@@ -40,9 +40,18 @@
     return {
       table,
       word: (number) => table.name[number].split(", ", 1)[0],
-      full: (number) => `${table.name[number]} (${table.wnid[number]}): ${table.gloss[number]}`,
+      full(number) {
+        const [name, wnid, gloss] = [table.name[number], table.wnid[number], table.gloss[number]];
+        return `${name === wnid ? name : `${name} (${wnid})`}${gloss && `: ${gloss}`}`;
+      },
     };
   };
+
+  /** The hierarchies of all benchmarks here, as "WordNet 3.0". */
+  site.hierarchies = () => [...new Set(site.index.benchmarks.map((about) => about.hierarchy))];
+
+  /** The end of a field's label: what a node of these hierarchies is found by, besides names. */
+  site.orNode = () => (site.index.benchmarks.every((about) => about.node === "synset") ? ", synset or wnid" : " or node");
 
   /** The entry of a benchmark in the index. */
   site.about = (name) => {

@@ -6,7 +6,7 @@
   /** A form that leads to the search. */
   site.searchForm = () => {
     let text = "";
-    const field = site.input("Find a class: name, synset or wnid", "", (typed) => (text = typed));
+    const field = site.input(`Find a class: name${site.orNode()}`, "", (typed) => (text = typed));
     const go = (event) => {
       event.preventDefault();
       location.hash = `#/search?${new URLSearchParams({ q: text })}`;
@@ -70,7 +70,7 @@
         site.el(
           "p",
           {},
-          "WordNet decides for every class of every dataset which role it has in a benchmark, and the evidence is kept. ",
+          `${site.hierarchies().length === 1 ? `The hierarchy ${site.hierarchies()[0]}` : "A hierarchy"} decides for every class of every dataset which role it has in a benchmark, and the evidence is kept. `,
           `Here ${many ? "are" : "is"} ${site.plural(site.index.benchmarks.length, "benchmark")}.`,
         ),
         site.searchForm(),

@@ -44,7 +44,7 @@
       { title: `From 0 to ${site.figure(most, digits)}`, key: (row) => row.median, cell: (row) => box(row, most) },
       ...["min", "q1", "median", "q3", "max"].map((name) => figure(name, name)),
       site.counts("classes", "classes"),
-      site.counts("without a synset", "unmapped"),
+      site.counts("without a node", "unmapped"),
     ];
     const conclusions = site.el("div", { role: "status" });
     const changed = ({ benchmark }) =>

@@ -91,7 +91,7 @@
     );
     document.querySelector("nav ul").replaceChildren(...links);
     document.querySelector("footer").textContent =
-      `Written by wordnet-splits ${site.index.version}. Synsets and glosses: Princeton WordNet 3.0.`;
+      `Written by wordnet-splits ${site.index.version}. Nodes, names and glosses: ${site.hierarchies().join(", ").replace("WordNet", "Princeton WordNet")}.`;
   }
 
   document.querySelector(".skip").addEventListener("click", (event) => {

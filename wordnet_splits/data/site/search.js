@@ -24,7 +24,7 @@
       find(text);
       site.keep({ q: text.trim() });
     };
-    const box = site.input("Name, class id, wnid or a word of the synset", query.get("q") ?? "", typed);
+    const box = site.input(`Name, class id${site.orNode()}`, query.get("q") ?? "", typed);
     find(query.get("q") ?? "");
     return { title: "Search", content: [site.el("div", { class: "tools", role: "search" }, box), count, found] };
   };

@@ -87,6 +87,11 @@ class OwnHierarchy(BaseModel):
         return hierarchy
 
     @property
+    def folder(self) -> Path:
+        """The folder that its paths are relative to."""
+        return self._location.parent
+
+    @property
     def where(self) -> str:
         """Location of the table, for errors."""
         return f"{self._location}: [hierarchy]"

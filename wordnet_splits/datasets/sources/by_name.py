@@ -223,6 +223,7 @@ def citation_of(
     declarations: Mapping[str, Declaration],
     *,
     by_author: Mapping[str, str] | None = None,
+    by_wordnet: bool = True,
 ) -> Citation:
     """Return the BibTeX entries of a paper, WordNet, sources and this program, each key once.
 
@@ -231,6 +232,7 @@ def citation_of(
     paper : its name in the list of papers, or any title.
     declarations : declarations of sources that are not shipped.
     by_author : reason -> BibTeX given by the author of the benchmark; it comes first.
+    by_wordnet : whether WordNet decides the benchmark.
     """
     unlisted = None
     entries: dict[str, Entry] = {}
@@ -240,7 +242,8 @@ def citation_of(
         _add(entries, paper_bibtex(paper), "paper")
     elif paper:
         unlisted = paper
-    _add(entries, paper_bibtex(WORDNET), WORDNET)
+    if by_wordnet:
+        _add(entries, paper_bibtex(WORDNET), WORDNET)
     known = Sources.of(declarations)
     for name in sources:
         _add(entries, source_info(name, known).bibtex, name)

@@ -207,7 +207,7 @@ class Taxonomy(Vocabulary):
         """SHA-256 of `tables`, in hex."""
         return hashlib.sha256(b"".join(self.tables())).hexdigest()
 
-    @property
+    @cached_property
     def lacks(self) -> tuple[str, ...]:
         """The kinds of facts, of parts, glosses and names, that no node has; a node's id is not a name."""
         ids = "".join(f"{wnid}\n" for wnid in self.wnids)

@@ -59,6 +59,21 @@ class Vocabulary:
             return self.own_name
         return f"{self.own_name or 'WordNet'} {self.version}"
 
+    @property
+    def called(self) -> str:
+        """Name in sentences without the version of WordNet: ``WordNet``, ``birds 2``."""
+        return "WordNet" if self.is_wordnet else self.title
+
+    @property
+    def noun(self) -> str:
+        """The word for a node: ``synset`` in WordNet, ``node`` in others."""
+        return "synset" if self.is_wordnet else "node"
+
+    def label(self, wnid: str) -> str:
+        """Return first name and id of a node, ``toy dog (n02085374)``; the id alone if both are equal."""
+        name = self.lemmas(wnid)[0].replace("_", " ")
+        return wnid if name == wnid else f"{name} ({wnid})"
+
     def __len__(self) -> int:
         return len(self._ids)
 

@@ -349,7 +349,7 @@ LABEL = "mean similarity of true and predicted class"
 
 
 @plot_kind(
-    "recalcati-2", "true classes whose predictions are nearest in WordNet", paper="Recalcati, figure 2"
+    "recalcati-2", "true classes whose predictions are nearest in the hierarchy", paper="Recalcati, figure 2"
 )
 def nearest_true(selection: Selection) -> Plot:
     """Return the ten best true classes of all sets, for the first network."""
@@ -372,7 +372,7 @@ def best_and_worst(selection: Selection) -> Plot:
     return Plot(f"{selection.benchmark}: predicted classes, over OOD", panels)
 
 
-@plot_kind("hierarchy", "specificity against accuracy of answers in WordNet, by stopping rule (--store)")
+@plot_kind("hierarchy", "specificity against accuracy of answers at its nodes, by stopping rule (--store)")
 def hierarchy_curves(selection: Selection) -> Plot:
     """Return a panel for ID, near and far, each with a line for every rule alone, for the first network."""
     network = next(selection.first_networks())
@@ -389,7 +389,8 @@ def hierarchy_curves(selection: Selection) -> Plot:
         )
         for role in report.images.present
     )
-    return Plot(f"{selection.benchmark}: answers in WordNet, {network.name}", panels)
+    title = f"answers in {report.images.hierarchy.taxonomy.called}, {network.name}"
+    return Plot(f"{selection.benchmark}: {title}", panels)
 
 
 def pruned_graph(selection: Selection) -> list[Predicted]:

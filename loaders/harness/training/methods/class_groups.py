@@ -1,7 +1,7 @@
-"""Groups of ID classes in WordNet, each with its own softmax in MOS.
+"""Groups of ID classes in a hierarchy, each with its own softmax in MOS.
 
-WordNet's graph is cut from the top: while there are fewer groups than ``target``, the largest is split into
-the subtrees below its synset. Subtrees of a single class are joined.
+The graph, WordNet's or the benchmark's own, is cut from the top: while there are fewer groups than
+``target``, the largest is split into the subtrees below its synset. Subtrees of a single class are joined.
 """
 
 from __future__ import annotations
@@ -9,7 +9,8 @@ from __future__ import annotations
 from math import isqrt
 from typing import Any
 
-from wordnet_splits.wordnet.taxonomy import Taxonomy, load
+from wordnet_splits.benchmark.hierarchies import taxonomy_of
+from wordnet_splits.wordnet.taxonomy import Taxonomy
 
 Cluster = tuple[str, dict[int, str], bool]
 """Synset, label -> synset of its classes, and whether it may be split."""
@@ -26,9 +27,9 @@ def groups_of(manifest: Any, classes: int, target: int = 0) -> dict[str, Any]:
     """
     target = target or max(isqrt(classes), 2)
     synsets = {} if manifest is None else _synsets(manifest)
-    taxonomy = load()
-    clusters = _clusters(synsets, target, taxonomy) if len(synsets) == classes else []
-    if len(clusters) < 2:
+    taxonomy = taxonomy_of(manifest) if len(synsets) == classes else None
+    clusters = [] if taxonomy is None else _clusters(synsets, target, taxonomy)
+    if taxonomy is None or len(clusters) < 2:
         size = -(-classes // target)
         groups = [label // size for label in range(classes)]
         return {"groups": groups, "group_names": [f"labels from {n * size}" for n in range(groups[-1] + 1)]}

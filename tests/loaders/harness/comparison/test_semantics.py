@@ -24,6 +24,7 @@ from tests.raising import raises
 from wordnet_splits.base.errors import DataError
 from wordnet_splits.benchmark.resolve import load_manifest
 from wordnet_splits.wordnet.similarity import compare
+from wordnet_splits.wordnet.taxonomy import load
 
 networkx = Imported("networkx")
 
@@ -35,7 +36,7 @@ NONE = ClassName("b", "noise", "noise", ())
 
 
 def test_similarity_is_that_of_the_best_pair_of_synsets() -> None:
-    found = similarities([(TENCH, DOG), (BOTH, CAT), (NONE, DOG)])
+    found = similarities([(TENCH, DOG), (BOTH, CAT), (NONE, DOG)], load())
     assert found[TENCH, DOG] == compare("n01440764", "n02084071").mean2
     assert found[BOTH, CAT] == 1
     assert found[NONE, DOG] is None

@@ -249,7 +249,7 @@ def test_network_store_command_plot_and_report_agree(
         plot(tmp_path / "results", "hierarchy", tmp_path / "h.svg")
     plot(tmp_path / "results", "hierarchy", tmp_path / "h.svg", store=store)
     report(tmp_path / "results", tmp_path / "page.html", store=store)
-    assert "Answers in WordNet" in (tmp_path / "page.html").read_text()
+    assert "Answers in the hierarchy" in (tmp_path / "page.html").read_text()
 
 
 def test_curves_trade_specificity_for_accuracy(named: HierarchyReport) -> None:

@@ -10,6 +10,8 @@ from wordnet_splits.benchmark.rules.context import Candidates, ClassesBySynset, 
 from wordnet_splits.benchmark.rules.registry import (
     GRAPH,
     MEASURE,
+    NAMES,
+    PARTS,
     Finding,
     Names,
     Via,
@@ -82,9 +84,9 @@ def _below_one_wording(finding: Finding, names: Names) -> str:
         return f"{names.subject} is not at or below {names.any_of(finding.expression.value, finding.via)}"
     synsets = join_names([names.synset(via.wnid) for via in finding.via])
     if len(finding.via) > 1:
-        return f"{names.subject} is below several of the synsets: {synsets}"
+        return f"{names.subject} is below several of the {names.noun}s: {synsets}"
     verb = "is" if finding.via[0].relation == "equal" else "is below"
-    return f"{names.subject} {verb} {synsets} and no other of the synsets"
+    return f"{names.subject} {verb} {synsets} and no other of the {names.noun}s"
 
 
 @register_operator(
@@ -184,7 +186,7 @@ def _overlaps_wording(finding: Finding, names: Names) -> str:
         return f"{names.subject} is not {sense}{names.any_of(operand, finding.via)}{relative}"
     classes, synset = _nearest(finding, operand, names)
     verb = {"equal": "is", "ancestor": "is below", "descendant": "is above"}[finding.via[0].relation]
-    stands_for = "a sense of the name of" if finding.expression.senses == "any" else "the synset of"
+    stands_for = "a sense of the name of" if finding.expression.senses == "any" else f"the {names.noun} of"
     return f"{names.subject} {verb} {synset}, {stands_for} {classes}"
 
 
@@ -206,6 +208,7 @@ def overlaps(expression: Expression, candidates: Candidates) -> dict[str, Findin
     """
     operand: Operand = expression.value
     if expression.senses == "any":
+        candidates.require(frozenset({NAMES}), 'overlaps with senses = "any"')
         classes = _any_sense(operand, candidates)
     else:
         classes = candidates.mapped_classes(operand)
@@ -235,21 +238,21 @@ def _part_whole_with_wording(finding: Finding, names: Names) -> str:
     operand = finding.expression.value
     if not finding.holds:
         return (
-            f"neither {names.subject} nor a synset above it is a part, member or substance of "
+            f"neither {names.subject} nor a {names.noun} above it is a part, member or substance of "
             f"{names.any_of(operand)}, or has one"
         )
     relation, edges = finding.via[0].relation, int(finding.via[0].value or 0)
     above = f"{names.synset(finding.words[0])}, {counted(edges, 'edge')} above {names.subject},"
     verb = "is a part, member or substance of" if relation == WHOLE else "has the part, member or substance"
     classes, synset = _nearest(finding, operand, names)
-    return f"{above if edges else names.subject} {verb} {synset}, the synset of {classes}"
+    return f"{above if edges else names.subject} {verb} {synset}, the {names.noun} of {classes}"
 
 
 @register_operator(
     "part_whole_with",
     value=OperandField,
     meaning="a part, member or substance, either way",
-    reads=GRAPH,
+    reads=GRAPH | {PARTS},
     wording=_part_whole_with_wording,
     clause="are a part, member or substance of {}, or have it as one",
 )

@@ -18,8 +18,10 @@ from wordnet_splits.benchmark.rules.context import (
 )
 from wordnet_splits.benchmark.rules.keywords import Match, matches, stopwords
 from wordnet_splits.benchmark.rules.registry import (
+    GLOSSES,
     HIERARCHY,
     MEASURE,
+    NAMES,
     SENSE,
     WORDNET,
     Finding,
@@ -67,7 +69,7 @@ def _keyword_overlap_wording(finding: Finding, names: Names) -> str:
     "keyword_overlap",
     value=KeywordOverlap,
     meaning="a keyword of the name reaches one or its kin",
-    reads=frozenset({HIERARCHY, MEASURE, WORDNET}),
+    reads=frozenset({HIERARCHY, MEASURE, NAMES, WORDNET}),
     wording=_keyword_overlap_wording,
     clause="have a keyword in their name that reaches {} or its relatives",
 )
@@ -173,7 +175,7 @@ def _shares_name_with_wording(finding: Finding, names: Names) -> str:
     "shares_name_with",
     value=OperandField,
     meaning="a word of its synset is a name",
-    reads=frozenset({SENSE, WORDNET}),
+    reads=frozenset({NAMES, SENSE, WORDNET}),
     wording=_shares_name_with_wording,
     clause="have a synset with the name of {} among its words",
 )
@@ -222,7 +224,7 @@ def _gloss_mentions_wording(finding: Finding, names: Names) -> str:
     "gloss_mentions",
     value=OperandField,
     meaning="a gloss names the other, either way",
-    reads=frozenset({SENSE, WORDNET}),
+    reads=frozenset({GLOSSES, SENSE, WORDNET}),
     wording=_gloss_mentions_wording,
     clause="are mentioned in the definition of {}, or mention it in theirs",
 )

@@ -51,9 +51,8 @@ def bounds_in(rule: Any) -> list[SimilarityBound]:
 def _similarity_wording(finding: Finding, names: Names) -> str:
     bounds: SimilarityBound = finding.expression.value
     if not finding.via:
-        return (
-            f"no similarity of {names.subject} to {names.any_of(bounds.to)} can be computed without synsets"
-        )
+        similarity_to = f"no similarity of {names.subject} to {names.any_of(bounds.to)}"
+        return f"{similarity_to} can be computed without {names.noun}s"
     via = finding.via[0]
     bound = bounds.above if bounds.above is not None else bounds.below
     side = "at least" if finding.holds == (bounds.above is not None) else "less than"
