@@ -13,9 +13,9 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import islice
+from itertools import islice, repeat
 from pathlib import Path
 from typing import Final
 
@@ -40,13 +40,15 @@ LARGEST: Final = 64 * MiB
 """Largest size of a file in bytes (WordNet's nouns: 11 MB)."""
 MOST: Final = 255
 """Largest numbers of parents and of names of a node, and of nodes that share a name."""
+LONGEST_ID: Final = 200
+"""Longest id of a node, in letters."""
 LONGEST_NAME: Final = 256
 """Longest name of a node, in letters (WordNet's have up to 71)."""
 
-_ID = re.compile(r"[^\s#|][^\s|]{0,199}")
 _ID_RULE = "an id has 1 to 200 printable characters, without blanks and |, and does not begin with #"
 _SENSE = re.compile(r"(.+)#([1-9]\d{0,2})")
 _UNFIT = re.compile(r"[|\t ]|\n\n|\A\n")
+_OUTER = re.compile(r"^_|_(?=#\d+$|$)", re.MULTILINE)
 _COUNT = re.compile(r"\d{1,12}")  # a sum over a million nodes is a 64-bit integer
 
 _Name = tuple[int, int, str]
@@ -114,7 +116,8 @@ def _read_rows(path: Path, headings: Sequence[str]) -> Rows:
     if len(numbers) == 1:
         raise TaxonomyError("must hold at least one row", where=where, hint=hint)
     rows = [lines[number - 1] for number in numbers[1:]]
-    for number, row in zip(numbers[1:], rows, strict=True):
+    tabs = set(map(str.count, rows, repeat("\t")))
+    for number, row in zip(numbers[1:], rows, strict=True) if tabs != {len(columns) - 1} else ():
         if row.count("\t") != len(columns) - 1:
             problem = f"must have {counted(len(columns), 'column')}, got {row.count(chr(9)) + 1}"
             raise TaxonomyError(problem, where=f"{path}, line {number}", hint=hint)
@@ -160,15 +163,23 @@ def assemble(tree: Rows, nodes: Rows | None = None, *, root: str | None = None) 
     )
 
 
-def _is_id(text: str) -> bool:
-    return _ID.fullmatch(text) is not None and text.isprintable()
+def _are_ids(ids: Collection[str]) -> bool:
+    text = "\n".join(ids)
+    plain = text.replace("\n", "")
+    return (
+        plain.isprintable()
+        and not {" ", "|"}.intersection(plain)
+        and "\n#" not in f"\n{text}"
+        and text.count("\n") == len(ids) - 1
+        and 1 <= min(map(len, ids)) <= max(map(len, ids)) <= LONGEST_ID
+    )
 
 
 def _check_ids(rows: Rows, columns: Sequence[str], ids: set[str]) -> None:
-    if not all(map(_is_id, ids)):
+    if not _are_ids(ids):
         for row, cells in enumerate(zip(*(rows.columns[name] for name in columns), strict=True)):
             for cell in cells:
-                if not _is_id(cell):
+                if not _are_ids([cell]):
                     raise rows.error(row, f"{printable(cell, 40)!r} is not an id of a node", hint=_ID_RULE)
 
 
@@ -192,7 +203,7 @@ def _new_root(tree: Rows, tops: Sequence[str], known: set[str], root: str | None
         return None
     if len(tops) == 1:
         raise TaxonomyError(f"{tops[0]} is the only root: omit the new one", where=tree.where)
-    if root in known or not _is_id(root):
+    if root in known or not _are_ids([root]):
         problem = f"the root to be made must have a new id, got {printable(root, 40)!r}"
         raise TaxonomyError(problem, where=tree.where, hint=_ID_RULE)
     return root
@@ -257,8 +268,8 @@ def _words(nodes: Rows | None, ids: Sequence[str], rows: Sequence[int], where: s
     owners = np.repeat(np.arange(len(ids)), counts).tolist()
     words = [text.strip() for text in "|".join(cells).split("|")]
     numbers = [0] * len(words)
-    for at, text in enumerate(words):
-        if "#" in text and (match := _SENSE.fullmatch(text)):
+    for at in [at for at, text in enumerate(words) if "#" in text]:
+        if match := _SENSE.fullmatch(words[at]):
             words[at], numbers[at] = match[1].rstrip(), int(match[2])
     if nodes and not (all(words) and max(map(len, words)) <= LONGEST_NAME and max(counts) <= MOST):
         for node, word in zip(owners, words, strict=True):
@@ -270,9 +281,8 @@ def _words(nodes: Rows | None, ids: Sequence[str], rows: Sequence[int], where: s
     node_of = dict(zip(keys, owners, strict=True))
     repeated = {key for key, count in Counter(keys).items() if count > 1}
     shared: dict[str, list[_Name]] = {}
-    for at, key in enumerate(keys):
-        if numbers[at] or key in repeated:
-            shared.setdefault(key, []).append((numbers[at], owners[at], words[at]))
+    for at in [at for at, key in enumerate(keys) if numbers[at] or key in repeated]:
+        shared.setdefault(keys[at], []).append((numbers[at], owners[at], words[at]))
     senses = {key: _in_sense_order(key, names, nodes, rows) for key, names in shared.items()}
     if max(map(len, senses.values()), default=0) > MOST:
         raise TaxonomyError(f"a name must be one of at most {MOST} nodes", where=where)
@@ -316,32 +326,40 @@ def tables(content: Content) -> tuple[bytes, bytes]:
     """
     ids, links, parts = content.ids, content.graph, content.parts
     lemmas, glosses = content.lexicon.lemma_text, content.glosses or ("",) * len(ids)
-    fits = all(map(_is_id, ids)) and not _UNFIT.search(lemmas) and all(map(is_one_line, glosses))
-    if not len(links.parent_indices) or not fits:
+    plain = "".join(glosses).isprintable() or all(map(is_one_line, glosses))
+    if not (len(links.parent_indices) and _are_ids(ids) and plain) or _UNFIT.search(lemmas):
         raise TaxonomyError("the hierarchy has no edges, or ids or names that no table holds", hint=_ID_RULE)
     child = np.concatenate([np.repeat(np.arange(len(ids)), np.diff(links.parent_indptr)), parts.parts])
     parent = np.concatenate([links.parent_indices, parts.wholes])
     kind = np.concatenate([links.instance, parts.kinds + FIRST_PART])
     order = np.lexsort((kind, parent, child))
-    names = tuple(KINDS)
+    kinds = tuple(KINDS)
     edges = zip(child[order].tolist(), parent[order].tolist(), kind[order].tolist(), strict=True)
-    tree = ["\t".join(TREE), *(f"{ids[c]}\t{ids[p]}\t{names[k]}" for c, p, k in edges)]
-    counts = content.lexicon.lemma_counts
-    owners = np.repeat(np.arange(len(ids)), counts).tolist()
-    numbered = iter(map(_spaced, map(content.lexicon.numbered, lemmas.split("\n"), owners)))
-    cells = [
-        f"{name}\t{'|'.join(islice(numbered, count))}\t{gloss}"
-        for name, count, gloss in zip(ids, counts.tolist(), glosses, strict=True)
-    ]
+    tree = ["\t".join(TREE), *(f"{ids[c]}\t{ids[p]}\t{kinds[k]}" for c, p, k in edges)]
+    names = _cells_of_names(content.lexicon)
+    cells = ["\t".join(row) for row in zip(ids, names, glosses, strict=True)]
     headings = NODES if content.counts is not None else NODES[:3]
     if content.counts is not None:
         cells = [f"{cell}\t{count}" for cell, count in zip(cells, content.counts.tolist(), strict=True)]
     return _text(tree), _text(["\t".join(headings), *cells])
 
 
-def _spaced(name: str) -> str:
-    return name.replace("_", " ") if name.strip("_") == name else name
+def _cells_of_names(words: Lexicon) -> list[str]:
+    """Return the names of each node, with blanks for underscores inside a name."""
+    counts, shared = words.lemma_counts, words.shared
+    owners = np.repeat(np.arange(len(counts)), counts).tolist()
+    lemmas, keys = words.lemma_text.split("\n"), words.lemma_text.lower().split("\n")
+    names = iter(
+        [
+            words.numbered(lemma, node) if key in shared or "#" in lemma else lemma
+            for lemma, key, node in zip(lemmas, keys, owners, strict=False)  # both end with an empty text
+        ]
+    )
+    cells = ["|".join(islice(names, count)) for count in counts.tolist()]
+    if not _OUTER.search(words.lemma_text):
+        return "\n".join(cells).replace("_", " ").split("\n")
+    return ["|".join(n if _OUTER.search(n) else n.replace("_", " ") for n in c.split("|")) for c in cells]
 
 
 def _text(lines: Sequence[str]) -> bytes:
-    return "".join(f"{line}\n" for line in lines).encode()
+    return "\n".join([*lines, ""]).encode()

@@ -105,7 +105,8 @@ class Lexicon:
         return name
 
     @cached_property
-    def _shared(self) -> dict[str, list[int]]:
+    def shared(self) -> dict[str, list[int]]:
+        """Lemmas of several nodes -> these, the most frequent sense first."""
         _, starts, nodes = self._index
         several = np.flatnonzero(self.index_counts > 1).tolist()
         keys = self.keys
@@ -113,7 +114,7 @@ class Lexicon:
 
     def numbered(self, lemma: str, node: int) -> str:
         """Return a lemma of ``node`` with the number of its sense if several nodes share it: ``dog#1``."""
-        nodes = self._shared.get(lemma.lower())
+        nodes = self.shared.get(lemma.lower())
         if nodes is not None:
             return f"{lemma}#{nodes.index(node) + 1}"
         return f"{lemma}#1" if "#" in lemma and _NUMBER.search(lemma) else lemma

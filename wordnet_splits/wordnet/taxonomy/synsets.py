@@ -167,18 +167,8 @@ class Taxonomy(Vocabulary):
 
     @classmethod
     def _of(cls, content: Content, own_name: str, version: str) -> Taxonomy:
-        taxonomy = cls(
-            version,
-            content.ids,
-            content.graph,
-            content.lexicon,
-            content.glosses,
-            parts=content.parts,
-            counts=content.counts,
-            own_name=own_name,
-        )
-        taxonomy.version = version or taxonomy.digest[:12]
-        return taxonomy
+        make = partial(cls, parts=content.parts, counts=content.counts, own_name=own_name)
+        return make(version, content.ids, content.graph, content.lexicon, content.glosses)
 
     def tables(self) -> tuple[bytes, bytes]:
         """Return the bytes of ``tree.tsv`` and ``nodes.tsv``: `from_files` reads an equal taxonomy from them.

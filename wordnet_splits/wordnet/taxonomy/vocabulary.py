@@ -41,11 +41,22 @@ class Vocabulary:
         glosses: Glosses | None,
         own_name: str,
     ) -> None:
-        self.version = version
+        if version:
+            self.version = version
         self.own_name = own_name
         self._ids = ids  # offsets in data.noun, or the ids themselves
         self._words = lexicon
         self._glosses = glosses
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of the content, in hex."""
+        raise NotImplementedError
+
+    @cached_property
+    def version(self) -> str:
+        """The version that was given; of a custom hierarchy without one, the start of its `digest`."""
+        return self.digest[:12]
 
     @property
     def is_wordnet(self) -> bool:
