@@ -198,7 +198,7 @@ def _new_root(tree: Rows, tops: Sequence[str], known: set[str], root: str | None
         ends = zip(tree.columns["child"], tree.columns["parent"], strict=True)
         row = next(row for row, pair in enumerate(ends) if tops[1] in pair)
         problem = f"there must be one root, got {len(tops):,}: {listed(tops, 3)}"
-        raise tree.error(row, problem, hint='correct the edge, or name a root to be made: root = "NAME"')
+        raise tree.error(row, problem, hint='add a common parent, or root = "NAME" to [hierarchy]')
     if not root or tops in ([], [root]):
         return None
     if len(tops) == 1:
