@@ -45,12 +45,12 @@ MEANINGS = {
     "shared": "a name of this and of another class",
     "other_word": "a noun, but of none of the class's synsets",
     RARE: "occurs more often in another sense in tagged texts",
-    LATER: "WordNet lists another sense first, tagged texts do not; no problem",
+    LATER: "the hierarchy lists another sense first, tagged texts do not; no problem",
 }
 """Problems of a name, the worst first; the last is only a note."""
 LIMITS = (
-    "Names are compared with WordNet, without case and hyphens. An encoder may know",
-    "words that WordNet lacks, and may read a word in another of its senses.",
+    "Names are compared with those of the hierarchy, without case and hyphens. An encoder",
+    "may know words that it lacks, and may read a word in another of its senses.",
 )
 """Caveats, as lines for a terminal."""
 SCHEMA = schema_of("label:int32 class_id name class_name line:int32 problems other other_name proposal")

@@ -129,10 +129,10 @@ def evaluate(
     roots, packed, allow_missing : as of `loaders.UnknownDetectionSet`.
     groups : the sets to evaluate in addition to ID; all by default.
     sweep : choose parameters that were not given on validation images, for each run; ``"disjoint subtrees"``
-        leaves out the OOD validation classes that share a subtree of WordNet with OOD test classes.
+        leaves out the OOD validation classes that share a subtree of the hierarchy with OOD test classes.
     bootstrap, seed_boot : replicates behind intervals, and their seed.
     over : what the bootstrap draws: ``images``; OOD ``classes``, for conclusions about other unknown classes;
-        or ``subtrees`` of these in WordNet.
+        or ``subtrees`` of these in the hierarchy.
     cut : edges from the least common subsumer of a set's classes down to the roots of its subtrees.
     prevalences : additional shares of OOD for `aurc_unknown`.
     store : folder that keeps activations, so that no forward pass is repeated; by default they are

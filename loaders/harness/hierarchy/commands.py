@@ -1,4 +1,4 @@
-"""The command ``hierarchy``: answers at any node of WordNet, for images that are none of the classes."""
+"""The command ``hierarchy``: answers at any node of a hierarchy, for images that are none of the classes."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def print_hierarchy(
     out: Annotated[Path | None, typer.Option(help="File to write the rows to: .csv or .parquet.")] = None,
     json: Json = False,
 ) -> int:
-    """Name the unknown: answer at a node of WordNet by stopping rule and detector, and measure it."""
+    """Name the unknown: answer at a node of the hierarchy by stopping rule and detector, and measure it."""
     if out is not None:
         check_table_file(out)
     report = name_unknowns(

@@ -1,4 +1,4 @@
-"""`name_unknowns`: answers of results in WordNet's hierarchy, their errors, and one image in words.
+"""`name_unknowns`: answers of results in the benchmark's hierarchy, their errors, and one image in words.
 
 If the detector accepts an image as known, the answer is the predicted class. If it rejects the image as
 unknown, the answer is the inner node (not a class) that a stopping rule selects. `answered_images` explains
@@ -261,7 +261,7 @@ def name_unknowns(
     bootstrap: int = 0,
     seed_boot: int = 0,
 ) -> HierarchyReport:
-    """Answer for every test image of some results at a node of WordNet, and measure the answers.
+    """Answer for every test image of some results at a node of the hierarchy, and measure them.
 
     Parameters
     ----------
@@ -273,7 +273,8 @@ def name_unknowns(
     store : folder of activations of the evaluation.
     logits : in its place, group -> (n, K) in the order of
         the benchmark's test images. For results that `evaluate` has just returned neither is needed.
-    tree : on ImageNet's tree, where a synset has one parent, in place of WordNet's graph.
+    tree : on ImageNet's tree, where a synset has one parent, in place of WordNet's graph; for benchmarks over
+        WordNet alone.
     false_alarms : greatest acceptable share of ID images that a detector calls unknown.
     bootstrap, seed_boot : replicates behind intervals (0 for none), over the images of each set, and their
         seed.

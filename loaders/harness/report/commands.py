@@ -113,7 +113,7 @@ def report_results(
     root: RootOptions = None,
     packed: PackedOption = None,
     store: Annotated[
-        Path | None, typer.Option(help="Folder of activations, for answers in WordNet's hierarchy.")
+        Path | None, typer.Option(help="Folder of activations, for answers in the hierarchy.")
     ] = None,
     json: Json = False,
 ) -> int:

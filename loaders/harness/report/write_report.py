@@ -72,7 +72,7 @@ def report(
         default. Tables hold all models.
     mistakes : number of mistakes of each kind, with thumbnails of available images.
     roots, packed : the folders of the images, as of `UnknownDetectionSet`.
-    store : folder of activations, for the section on answers in WordNet's hierarchy.
+    store : folder of activations, for the section on answers in the hierarchy.
 
     Raises
     ------

@@ -6,6 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from wordnet_splits.base.tabular import Records
 from wordnet_splits.datasets.catalog.table import (
@@ -77,8 +78,9 @@ def check_catalogs(
     DataError : a file is malformed.
     """
     taxonomy = taxonomy or Taxonomy.embedded()
+    read = partial(read_catalog, has_nodes=not taxonomy.is_wordnet)
     return Records(
-        check_catalog(read_catalog(name) if name.endswith(".tsv") else load_catalog(name), taxonomy)
+        check_catalog(read(name) if name.endswith(".tsv") else load_catalog(name), taxonomy)
         for name in (catalog_names() if names is None else names)
     )
 
