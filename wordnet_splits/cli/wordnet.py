@@ -137,7 +137,8 @@ def _load_hierarchy(wordnet: str | None, hierarchy: str) -> Taxonomy:
     from wordnet_splits.base.errors import unknown
 
     if hierarchy not in HIERARCHIES:
-        raise unknown("hierarchy", hierarchy, HIERARCHIES, where="--hierarchy")
+        near = [f"--wordnet {hierarchy}"] if hierarchy.endswith(".tsv") else []
+        raise unknown("hierarchy", hierarchy, HIERARCHIES, where="--hierarchy", near=near)
     taxonomy = load(wordnet)
     return taxonomy if hierarchy == "wordnet" else taxonomy.tree()
 

@@ -355,6 +355,7 @@ def test_a_custom_hierarchy_takes_the_place_of_wordnet(command, tmp_path):
     for given in (("compare", "toy", "unicorn"), ("tree", "--source", "digits"), ("tree", "unicorn")):
         assert mentions(command("wordnet", *given, *own).error, "tree.tsv")
     assert mentions(command("wordnet", "tree", "--hierarchy", "imagenet-tree", *own).error, "tree.tsv")
+    assert "--wordnet tree.tsv" in command("wordnet", "tree", "--hierarchy", "tree.tsv").error
     (tmp_path / "tree.tsv").write_text("child\tparent\nbear\ttoy\ntoy\tbear\n")
     assert mentions(command("wordnet", "tree", *own).error, "line 3")
 
