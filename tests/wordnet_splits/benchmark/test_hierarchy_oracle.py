@@ -102,6 +102,7 @@ def compare(name: str, written: Path) -> tuple[int, list[tuple[Any, ...]]]:
     found, leaks = rows_of(custom, taxonomy)
     for key, row in expected.items():
         text = _NAME.sub(lambda match: taxonomy.name(wordnet.from_name(match[0])), row["evidence"])
+        text = text.replace("synset", "node").replace("WordNet 3.0", taxonomy.title)
         # clauses about leaks follow, whose reasons are the recipe's
         row["evidence"] = text if key not in found else text[: len(found[key]["evidence"])]
     of_frozen = Counter(
