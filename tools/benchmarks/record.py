@@ -21,7 +21,7 @@ RECORD = REPOSITORY / "docs" / "benchmarks.json"
 PAGE = REPOSITORY / "docs" / "reference" / "performance.md"
 PEERS = (
     *("faiss-cpu", "nltk", "numba", "numpy", "pillow", "pyarrow", "pybktree", "pytorch-ood", "scikit-learn"),
-    *("torch", "torchvision"),
+    *("simplejpeg", "torch", "torchvision"),
 )
 HEAD = ("| what | ours | peer | ratio |", "|---|---|---|---:|")
 TABLE = re.compile(rf"{re.escape(HEAD[0])}\n{re.escape(HEAD[1])}\n(?:\|.*\n)*")

@@ -11,6 +11,7 @@ import pytest
 import torch
 from PIL import Image
 
+from fix_resize.jpeg import jpeg_decoder
 from loaders import UnknownDetectionSet
 from loaders.harness import evaluate
 from loaders.harness.extraction.activations import extract, extract_together
@@ -105,6 +106,7 @@ def test_out_of_memory_of_one_model_restarts_the_shard_of_all(tmp_path: Path) ->
 def test_an_evaluation_of_several_models_decodes_once(decoded: Counter[Any]) -> None:
     several = {str(seed): small_network(seed=seed) for seed in range(3)}
     results = evaluate(several, "digits", "msp,knn[k=5]", batch_size=64)
+    assert results.about.software["JPEG decoder"] == jpeg_decoder().description
     assert len(decoded) == 2677  # without validation images, which neither detector needs
     twice = Counter(part for (*part, _), times in decoded.items() for part in [tuple(part)] if times > 1)
     assert max(twice.values()) <= 2 * ROWS  # the canary, and the images that the model is tried with
