@@ -38,9 +38,16 @@ def lines(package: str) -> Iterator[str]:
             continue
         yield from signature(name, public)
         yield from documentation(public)
-        for member, value in vars(public).items():
+        for member, value in members(public).items():
             if not member.startswith("_") and member not in vars(BaseModel) and inspect.getdoc(value):
                 yield from described(f"{name}.{member}", getattr_static(value))
+
+
+def members(public: type) -> dict[str, Any]:
+    """Return the members of a class and of its bases in the same folder, the bases' first."""
+    folder = public.__module__.rpartition(".")[0]
+    bases = [base for base in reversed(public.__mro__) if base.__module__.rpartition(".")[0] == folder]
+    return {name: value for base in bases for name, value in vars(base).items()}
 
 
 def getattr_static(value: Any) -> Any:

@@ -242,14 +242,11 @@ def from_arrays(n: int, child: Ints, parent: Ints, instance: Flags) -> Graph:
 
 def from_edges(parents: list[dict[int, bool]]) -> Graph:
     """Return the graph of ``parents[i]``: each parent of node i -> whether that is an instance edge."""
-    indptr = np.zeros(len(parents) + 1, np.int32)
-    np.cumsum([len(row) for row in parents], out=indptr[1:])
-    edges = [edge for row in parents for edge in sorted(row.items())]
-    return Graph(
-        parent_indptr=indptr,
-        parent_indices=np.array([parent for parent, _ in edges], np.int32),
-        instance=np.array([instance for _, instance in edges], np.bool_),
-    )
+    edges = [
+        (child, parent, instance) for child, row in enumerate(parents) for parent, instance in row.items()
+    ]
+    child, parent, instance = np.array(edges, np.int32).reshape(-1, 3).T
+    return from_arrays(len(parents), child, parent, instance.astype(np.bool_))
 
 
 @cache

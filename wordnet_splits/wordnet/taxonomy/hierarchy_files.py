@@ -1,4 +1,4 @@
-"""custom hierarchies: ``tree.tsv`` holds the edges, ``nodes.tsv`` the names and glosses of the nodes.
+"""Custom hierarchies as files: ``tree.tsv`` holds the edges, ``nodes.tsv`` the names of nodes and glosses.
 
 ``tree.tsv`` has the columns ``child``, ``parent`` and, if need be, ``kind``: ``is-a`` (the default),
 ``instance``, or the child is a ``part``, ``member`` or ``substance`` of the parent. ``nodes.tsv`` has
@@ -79,9 +79,9 @@ class Rows:
     lines: Sequence[int] | None = None
 
     def error(self, row: int, problem: str, hint: str | None = None) -> TaxonomyError:
-        """Return the error for a row: at its line or, without lines, at its first cell."""
+        """Return the error for a row, at its line or, without lines, its first cell; for -1 of the table."""
         place = next(iter(self.columns.values()))[row] if self.lines is None else f"line {self.lines[row]}"
-        return TaxonomyError(problem, where=f"{self.where}, {place}", hint=hint)
+        return TaxonomyError(problem, where=f"{self.where}, {place}" if row >= 0 else self.where, hint=hint)
 
     def in_order(self, column: str, rows: Sequence[int], default: str = "") -> list[str]:
         """Return the cells of ``rows``, ``default`` for row -1; nothing for a column that is not there."""
@@ -168,7 +168,8 @@ def _are_ids(ids: Collection[str]) -> bool:
     plain = text.replace("\n", "")
     return (
         plain.isprintable()
-        and not {" ", "|"}.intersection(plain)
+        and " " not in plain
+        and "|" not in plain
         and "\n#" not in f"\n{text}"
         and text.count("\n") == len(ids) - 1
         and 1 <= min(map(len, ids)) <= max(map(len, ids)) <= LONGEST_ID
@@ -246,11 +247,11 @@ def _graphs(
 def _rows_of(nodes: Rows, tree: Rows, node_of: Mapping[str, int], made: str | None) -> list[int]:
     """Return the row of each node; -1 for the root that is made, if it has none."""
     given = nodes.columns["node"]
-    row_of = dict(zip(given, range(len(given)), strict=True))
+    row_of, first = dict(zip(given, range(len(given)), strict=True)), dict[str, int]()
     for row, name in enumerate(given) if len(row_of) < len(given) or row_of.keys() - node_of.keys() else ():
         if name not in node_of:
             raise nodes.error(row, f"{printable(name, 40)!r} is not a node of {tree.where}")
-        if given.index(name) != row:
+        if first.setdefault(name, row) != row:
             raise nodes.error(row, f"a second row of {name}")
     if absent := node_of.keys() - row_of.keys() - {made}:
         ends = zip(tree.columns["child"], tree.columns["parent"], strict=True)

@@ -255,3 +255,9 @@ def test_the_order_of_rows_is_without_effect(rows: tuple[list[str], list[str]], 
         read.append(Taxonomy.from_files(*written(Path(folder), *read[0].tables())))
     assert len({pickle.dumps(taxonomy) for taxonomy in read}) == 1
     assert len({taxonomy.tables() for taxonomy in read}) == 1
+
+
+def test_a_made_root_has_the_name_of_no_node(tmp_path: Path) -> None:
+    paths = written(tmp_path, [*EDGES, "oak\tplant\t"], [*NODES, "oak\tall\t", "plant\t\t"])
+    with raises(TaxonomyError, where="nodes.tsv", naming="all"):
+        Taxonomy.from_files(*paths, root="all")
