@@ -7,17 +7,15 @@ import re
 import shutil
 import sys
 import textwrap
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
+from dataclasses import fields, is_dataclass
 from html import escape
 from itertools import zip_longest
-from typing import TYPE_CHECKING, Any, Final, TextIO, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Final, TextIO, TypeVar, cast
 
 if TYPE_CHECKING:
     import pandas as pd
     import pyarrow as pa
-from collections.abc import Set
-from dataclasses import fields, is_dataclass
-from typing import ClassVar, cast
 
 SHOWN_ROWS = 20
 GAP = "  "
@@ -31,7 +29,12 @@ _NUMBER: Final = r"^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$"
 
 
 class Tabular:
-    """Base of results that are a list of rows with the same keys."""
+    """Base of results that are a list of rows with the same keys.
+
+    ``last_columns`` names keys of rows that are no values; data frames end with them.
+    """
+
+    last_columns: ClassVar[tuple[str, ...]] = ()
 
     def rows(self) -> Sequence[Mapping[str, Any]]:
         """Return the rows, each with the same keys in the same order."""
@@ -45,13 +48,24 @@ class Tabular:
 
     def to_pandas(self) -> pd.DataFrame:
         """Return the rows as a pandas DataFrame; pandas must be installed."""
-        import pandas as pd
-
-        return pd.DataFrame([dict(row) for row in self.rows()])
+        frame = data_frame(self.rows())
+        last = [name for name in self.last_columns if name in frame.columns]
+        return frame[[*frame.columns.drop(last), *last]]
 
     def _repr_html_(self) -> str:
         rows = list(self.rows())
         return html_table(rows[:SHOWN_ROWS], left_out=len(rows) - SHOWN_ROWS)
+
+
+def data_frame(rows: Iterable[Mapping[str, Any]]) -> pd.DataFrame:
+    """Return rows as a pandas DataFrame; raise MissingPackageError without pandas."""
+    try:
+        import pandas as pd
+    except ImportError:
+        from .lazy import MissingPackageError  # imports this module
+
+        raise MissingPackageError("pandas is not installed", hint="pip install pandas") from None
+    return pd.DataFrame([dict(row) for row in rows])
 
 
 Record = TypeVar("Record")

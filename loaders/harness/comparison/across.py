@@ -21,13 +21,14 @@ from wordnet_splits.benchmark.clusters import Level, subtree_clusters
 
 from ..results.clusters import cut_text
 from ..results.metadata import check_level
+from ..results.metric_rows import factor_of
 from ..results.table import NOTHING, Table, TableReport, table_of_records
 from ..results.tables import ResultSets
 from .draws import Label, OverDraws, entries_over, entry_means, shared_entries
 from .entries import BenchmarkResults, ResultsOrFolder, as_sequence, draws_of, without_seed
 from .rank_tests import RankTest, cliques, rank_test
 from .ranking import Scope, higher_is_better, require_same_images, scope_named
-from .ranking_tables import block_columns, factor_of, p_text
+from .ranking_tables import block_columns, p_text
 
 METRIC = "auroc"
 MIN_BLOCKS, MIN_ENTRIES = 2, 3

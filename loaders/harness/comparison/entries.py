@@ -16,14 +16,14 @@ from typing import Final
 
 import numpy as np
 
-from wordnet_splits.base.errors import DataError, UnknownNameError, unknown
+from wordnet_splits.base.errors import DataError, UnknownNameError
 from wordnet_splits.benchmark.clusters import Level
 from wordnet_splits.benchmark.manifest import Manifest
 from wordnet_splits.benchmark.resolve import load_manifest
 from wordnet_splits.metrics import ScoreSet
 
 from ..data.parameters import split_list
-from ..detectors.registry import registered_label
+from ..detectors.registry import find_label
 from ..results.clusters import ImageClusters, image_clusters
 from ..results.metadata import FINGERPRINT_SUBJECTS
 from ..results.results import Results
@@ -272,7 +272,8 @@ def draws_of(
         raise DataError("no results are given", hint="give folders that `unknown-eval run` wrote")
     detectors = split_list(detectors) if isinstance(detectors, str) else detectors
     held = dict.fromkeys(name for evaluation in every for name in evaluation.results.detectors)
-    labels = None if detectors is None else [_held_label(name, held) for name in detectors]
+    if detectors is not None:
+        detectors = [find_label(name, held, where="--detectors") for name in detectors]
     benchmarks = dict.fromkeys(without_seed(evaluation.results.about.benchmark) for evaluation in every)
     if len(benchmarks) > 1 and not across:
         raise DataError(
@@ -282,22 +283,12 @@ def draws_of(
     by_draw: dict[str, list[NamedResults]] = {}
     for evaluation in every:
         by_draw.setdefault(evaluation.results.about.benchmark, []).append(evaluation)
-    draws = [_draw(benchmark, in_draw, labels) for benchmark, in_draw in by_draw.items()]
+    draws = [_draw(benchmark, in_draw, detectors) for benchmark, in_draw in by_draw.items()]
     for benchmark in benchmarks:
         abouts = ((held.name, held.results.about) for held in every)
         same = {a.evaluation_fingerprint: n for n, a in abouts if without_seed(a.benchmark) == benchmark}
         _require_same(FINGERPRINT_SUBJECTS["evaluation"], benchmark, same)
     return draws
-
-
-def _held_label(name: str, held: Iterable[str]) -> str:
-    """Return the label of a detector in results, by itself or by another name of the detector."""
-    if name in held:
-        return name
-    same = [label for label in held if registered_label(label) == registered_label(name)]
-    if len(same) != 1:
-        raise unknown("detector of these results", name, held, where="--detectors")
-    return same[0]
 
 
 OWN_IDS: Final = ' on the same images; `evaluate_arrays` takes their names as "ids"'

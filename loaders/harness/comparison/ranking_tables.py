@@ -10,17 +10,13 @@ from itertools import pairwise
 from wordnet_splits.base.names import counted
 
 from ..results.clusters import KINDS, cut_text
+from ..results.metric_rows import factor_of
 from ..results.table import NOTHING, Table, interval_text, number_text, table_of_records
 from .draws import Agreement, DrawComparison, OverDraws
 from .ranking import Pair, Ranked, Ranking
 from .significance import replicates_for
 
 BEST_RULE = "Bold: entries that may be best"
-
-
-def factor_of(metric: str) -> tuple[float, str]:
-    """Return the factor that a metric is printed with, and its text for titles."""
-    return (1000, " x 1000") if "aurc" in metric or "augrc" in metric else (100, ", in %")
 
 
 def p_text(value: float | None) -> str:

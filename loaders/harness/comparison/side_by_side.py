@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from itertools import chain
-from typing import Any
+from typing import Any, ClassVar
 
 from wordnet_splits.base.errors import DataError
 from wordnet_splits.base.tabular import to_json
@@ -14,6 +14,7 @@ from wordnet_splits.metrics.registry import CALIBRATION, GAMMAS
 from wordnet_splits.metrics.robustness import CV, Formula, get_formula
 
 from ..results.metadata import check_level
+from ..results.metric_rows import key_of_label
 from ..results.sentences import sweep_summary
 from ..results.table import Table, TableReport, interval_text, number_text, table_of_records
 from ..results.tables import ResultSets, layout_of
@@ -55,6 +56,8 @@ class Comparison(TableReport):
     flattery : how much the choice of a detector's parameters on the test classes flatters, if asked.
     over, cut : what intervals, ranks and p are over.
     """
+
+    last_columns: ClassVar = ("benchmark", "metric", "on", "over")
 
     benchmark: str
     metric: str
@@ -256,6 +259,7 @@ def _metric_and_scope(
     """Return the metric and the scope to rank by; the paper's are the default."""
     primary = layout_of(without_seed(draws[0].benchmark))["primary"]
     sets = ResultSets.from_results(draws[0].first)
+    metric = None if metric is None else key_of_label(metric)
     if on is not None:
         return metric or primary["metric"], scope_named(on, sets)
     scopes = {scope.name: scope for scope in list_scopes(sets)}

@@ -115,7 +115,7 @@ def evaluate_arrays(
     >>> logits = np.eye(3, dtype=np.float32)
     >>> sets = {"id": {"logits": 9 * logits, "labels": [0, 1, 2]}, "near": {"logits": logits - 1}}
     >>> results = evaluate_arrays(sets, "msp")
-    >>> results.values("auroc", group="near", detector="msp")
+    >>> results.values("auroc", group="near", detector="msp")["value"].tolist()
     [1.0]
     """
     options = metric_options(bootstrap, seed_boot, prevalences, over, cut)

@@ -68,7 +68,7 @@ LABELS: Final = {
     "oscr": "OSCR",
 }
 """Key of a metric -> its heading; other metrics are headed by their keys."""
-_KEYS: Final = {label: key for key, label in LABELS.items()}
+_KEYS: Final = {name.casefold(): key for key, label in LABELS.items() for name in (key, label)}
 
 
 def label_of(metric: str) -> str:
@@ -82,14 +82,19 @@ def label_of(metric: str) -> str:
 
 
 def key_of_label(name: str) -> str:
-    """Return the key of a metric as in results, given its key or its heading.
+    """Return the key of a metric as in results, given its key or its heading, in any case.
 
-    >>> key_of_label("AUROC [full-spectrum]")
+    >>> key_of_label("Auroc [full-spectrum]")
     'auroc[full-spectrum]'
     """
     label, bracket, variant = name.partition("[")
     label = label.strip() if bracket else label
-    return _KEYS.get(label, label) + (f"[{variant}" if bracket else "")
+    return _KEYS.get(label.casefold(), label) + (f"[{variant}" if bracket else "")
+
+
+def factor_of(metric: str) -> tuple[float, str]:
+    """Return the factor that a metric is printed with, and its text for titles."""
+    return (1000, " x 1000") if "aurc" in metric or "augrc" in metric else (100, ", in %")
 
 
 MEAN, POOLED = "(mean)", "(pooled)"

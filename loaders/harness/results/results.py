@@ -31,7 +31,7 @@ from wordnet_splits.base.untrusted import check_file, sha256_of
 from ..extraction.outputs import run_title
 from .metadata import FINGERPRINT_SUBJECTS, ChecksummedMetadata, ResultsMetadata
 from .scores import MAY_BE_EMPTY, SCHEMAS, SWEEPS, ResultTables, check_scores, prediction_schema, score_schema
-from .tables import format_tables, html_of, text_of
+from .tables import Summary, format_tables, html_of, metric_summary, text_of
 
 Accessor = TypeVar("Accessor", bound=Callable[[Any], Any])
 ACCESSORS: Final = Registry[Callable[[Any], Any]]("accessor of results", "", "wordnet_splits.accessors")
@@ -130,6 +130,22 @@ class Results(ResultTables):
         UnknownNameError : no such layout.
         """
         return text_of(self, layout, terminal_width() if width is None else width)
+
+    def summary(self, metric: str = "auroc") -> Summary:
+        """Return the table of a metric: a row per detector (and model), a column per set, near sets first.
+
+        Values are means over runs, printed with their standard deviation, in the unit of the title.
+        ``near (mean)`` and ``far (mean)`` are unweighted means over sets.
+
+        Parameters
+        ----------
+        metric : its key or heading, as of `values`.
+
+        Raises
+        ------
+        UnknownNameError : the results have no such metric.
+        """
+        return metric_summary(self, metric)
 
     def to_latex(self, layout: str | None = None) -> str:
         """Return the tables as LaTeX that needs the packages booktabs and graphicx.

@@ -16,12 +16,21 @@ from wordnet_splits.base.errors import DataError, unknown
 
 from ..detectors.registry import find_spec, get_spec
 from .metadata import ResultsMetadata
-from .metric_rows import MEAN, POOLED, UNKNOWN_ROLES, label_of
+from .metric_rows import MEAN, POOLED, UNKNOWN_ROLES, factor_of, key_of_label, label_of
 from .scores import MODEL, ResultTables
 from .sentences import composition_lines, format_cell, lines_below
-from .table import NOTHING, Table, tables_as_html, tables_as_latex, tables_as_markdown, tables_as_text
+from .table import (
+    NOTHING,
+    Table,
+    TableReport,
+    tables_as_html,
+    tables_as_latex,
+    tables_as_markdown,
+    tables_as_text,
+)
 
 TableLayout = Mapping[str, Any]
+ROLES: Final = (*UNKNOWN_ROLES, "external", "csid", "id")
 
 
 class ResultSets(NamedTuple):
@@ -93,6 +102,54 @@ def _user_tables(results: ResultTables) -> Iterator[Mapping[str, Any]]:
         yield {"title": f"{facts.name}, {facts.origin}: x 100, {better} is better", "columns": columns}
 
 
+def metric_summary(results: ResultTables, metric: str) -> Summary:
+    """Return the table of a metric; see `Results.summary`."""
+    about, metric = results.about, key_of_label(metric)
+    of_metric = results.rows(metric=metric)
+    if not of_metric:
+        names = results.results["metric"].unique().to_pylist()
+        raise unknown("metric of these results", metric, names, where=about.benchmark)
+    factor, unit = factor_of(metric)
+    higher, order = about.higher_is_better(metric), {role: n for n, role in enumerate(ROLES)}
+    keys = dict.fromkeys((row["role"], row["group"]) for row in of_metric)
+    columns = [
+        Column(role, group, group, role, metric, factor, higher)
+        for role, group in sorted(keys, key=lambda key: (order.get(key[0], len(order)), key[1] != MEAN))
+    ]
+    title = f"{about.benchmark}: {label_of(metric)}{unit}, {'higher' if higher else 'lower'} is better"
+    by_model = {row["detector"] for row in of_metric} == {MODEL}
+    spec = {"title": title, "columns": columns, "rows": "model" if by_model else "detector"}
+    table, by_row = _table(results, ResultSets.from_results(results), {}, spec, None), _values(results)
+    rows = [
+        {"model": row["model"], "detector": row["detector"]}
+        | {
+            column.title: factor * float(np.mean([run.value for run in runs])) if runs else None
+            for column in columns
+            for runs in [
+                by_row.get((row["model"], row["detector"], column.group, metric), {}).get(column.role)
+            ]
+        }
+        for row in table.rows
+    ]
+    return Summary(replace(table, rows=tuple(rows)))
+
+
+@dataclass(frozen=True)
+class Summary(TableReport):
+    """A metric of every detector, as a table."""
+
+    table: Table
+    notes: tuple[str, ...] = ()
+
+    def rows(self) -> Sequence[Mapping[str, Any]]:
+        """Return the means over runs, not rounded, in the unit of the table's title."""
+        return self.table.rows
+
+    def tables(self) -> list[Table]:
+        """Return the table, ready to print."""
+        return [self.table]
+
+
 def text_of(results: ResultTables, layout: str | None = None, width: int | None = None) -> str:
     """Return the tables of a paper's layout, the benchmark's by default, and the sentences below them."""
     return tables_as_text(tables(results, layout), [*lines_below(results), *results.about.remarks], width)
@@ -133,8 +190,12 @@ def _table(
     spec: Mapping[str, Any],
     group: str | None,
 ) -> Table:
-    columns = [column for part in spec["columns"] for column in _columns(part, sets, group, results.about)]
-    title = spec.get("title", layout["title"])
+    columns = [
+        column
+        for part in spec["columns"]
+        for column in ([part] if isinstance(part, Column) else _columns(part, sets, group, results.about))
+    ]
+    title = spec["title"] if "title" in spec else layout["title"]
     if group is not None:
         title = title.format(group=group, n_ood=f"{sets.sizes[group]:,}")
     elif spec.get("needs_role") == "csid":

@@ -157,7 +157,7 @@ def test_several_weights_are_several_runs_and_an_ensemble(call: Any) -> None:
     assert found.code == 0, found.err
     assert "±" in found.out
     results = Results.read(Path("out"))
-    assert len(results.values("auroc", group="uniform", detector="mcp")) == 3
+    assert len(results.values("auroc", group="uniform", detector="mcp")["value"].tolist()) == 3
     assert [run.name for run in results.about.runs] == [f"tiny_nets:six {file}" for file in files]
     assert len({run.model_key for run in results.about.runs}) == 3
     assert check_results("out").ok
@@ -190,7 +190,9 @@ def test_a_wider_model_is_restricted_by_a_mapping(call: Any, restrict: str) -> N
 def test_a_users_detector(call: Any) -> None:
     assert call(*digits("--detectors", "tiny_nets:sure,mls")).code == 0
     results = Results.read(Path("out"))
-    own, built_in = (results.values("auroc", group="uniform", detector=name) for name in ("sure", "mls"))
+    own, built_in = (
+        results.values("auroc", group="uniform", detector=name)["value"].tolist() for name in ("sure", "mls")
+    )
     assert own == built_in
 
 

@@ -109,7 +109,10 @@ def test_a_value_of_each_benchmark_is_a_block() -> None:
     held = benchmarks()
     found = compare_across(held, on="near")
     table = [
-        [np.mean(one.values("auroc", group="(mean)", role="near", detector=d)) for d in one.detectors]
+        [
+            np.mean(one.values("auroc", group="(mean)", role="near", detector=d)["value"].tolist())
+            for d in one.detectors
+        ]
         for one in held
     ]
     means = dict(zip(held[0].detectors, ranks_of(table).mean(axis=0), strict=True))

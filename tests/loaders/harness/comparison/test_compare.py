@@ -60,7 +60,7 @@ def test_means_spreads_and_ranks_are_those_of_numpy_and_scipy() -> None:
     by_name = {row["detector"]: row for row in found.rows()}
     means = []
     for detector in held.detectors:
-        runs = held.values("auroc", group="svhn", role="far", detector=detector)
+        runs = held.values("auroc", group="svhn", role="far", detector=detector)["value"].tolist()
         assert by_name[detector]["mean"] == pytest.approx(np.mean(runs))
         assert by_name[detector]["sd"] == pytest.approx(np.std(runs, ddof=1))
         means.append(np.mean(runs))
@@ -250,7 +250,9 @@ def test_near_and_far_means_and_the_pool_are_places() -> None:
     ):
         found = compare(held, metric=metric, on=on, bootstrap=20)
         for row in found.rows():
-            expected = np.mean(held.values(metric, group=group, role=role, detector=row["detector"]))
+            expected = np.mean(
+                held.values(metric, group=group, role=role, detector=row["detector"])["value"].tolist()
+            )
             assert row["mean"] == pytest.approx(expected)
             assert row["lo"] <= row["hi"]
     with raises(UnknownNameError, where="--on", naming=("svnh", "mean"), near="svhn"):
@@ -371,7 +373,8 @@ def test_draws_are_ranked_apart_and_agree_as_kendall_says() -> None:
     assert {one.model for one in found.draws.entries} == {"net"}
     values = {
         held.about.benchmark: [
-            held.values("auroc", group=MEAN, role="near", detector=d)[0] for d in held.detectors
+            held.values("auroc", group=MEAN, role="near", detector=d)["value"].tolist()[0]
+            for d in held.detectors
         ]
         for held in draws
     }
@@ -419,7 +422,11 @@ def test_full_spectrum_stands_beside_standard() -> None:
     found = compare(held, bootstrap=0)
     assert len(found.full_spectrum) == 3 * 2
     for row in found.full_spectrum:
-        full = np.mean(held.values("auroc[full-spectrum]", group=MEAN, role=row.role, detector=row.detector))
+        full = np.mean(
+            held.values("auroc[full-spectrum]", group=MEAN, role=row.role, detector=row.detector)[
+                "value"
+            ].tolist()
+        )
         assert row.full_spectrum == pytest.approx(full)
         assert row.lost == pytest.approx(row.standard - full)
     assert compare(results(), bootstrap=0).full_spectrum == ()

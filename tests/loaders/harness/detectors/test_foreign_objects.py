@@ -246,10 +246,11 @@ def test_results_name_foreign_detectors_and_recompute(pytorch_ood: Any, tmp_path
     detectors = ["msp", pytorch_ood.MaxSoftmax(None), NearestPostprocessor()]
     results = evaluate_runs(OPEN_SET, [fake_run(OPEN_SET, 0), fake_run(OPEN_SET, 1)], detectors)
     msp, theirs = (
-        results.values("auroc", group="far-a", detector=name) for name in ("msp", "pytorch_ood.maxsoftmax")
+        results.values("auroc", group="far-a", detector=name)["value"].tolist()
+        for name in ("msp", "pytorch_ood.maxsoftmax")
     )
     assert msp == pytest.approx(theirs, abs=1e-6)
-    nearest = results.values("auroc", group="far-a", detector="openood.nearest")
+    nearest = results.values("auroc", group="far-a", detector="openood.nearest")["value"].tolist()
     assert len(set(nearest)) == 2  # set up once for each network
     facts = {facts.detector: facts.foreign for facts in results.about.detectors if facts.foreign}
     assert {detector: (row.protocol, row.object) for detector, row in facts.items()} == {

@@ -91,7 +91,7 @@ def test_images_of_bfloat16_are_read() -> None:
     images, others = torch.rand(2, 12, 3, 8, 8).bfloat16()
     network = nn.Sequential(nn.Flatten(), nn.Linear(192, 6)).bfloat16()
     found = evaluate(network, sets={"id": (images, torch.arange(12) % 6), "near": others}, detectors="msp")
-    assert len(found.values("auroc", group="near")) == 1
+    assert len(found.values("auroc", group="near")["value"].tolist()) == 1
 
 
 @pytest.mark.usefixtures("_module")

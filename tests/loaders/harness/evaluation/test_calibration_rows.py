@@ -29,7 +29,9 @@ def values(results: Results, group: str, role: str = "id", suffix: str = "") -> 
     return [
         value
         for name in NAMES
-        for value in results.values(name + suffix, group=group, role=role, detector="(model)")
+        for value in results.values(name + suffix, group=group, role=role, detector="(model)")[
+            "value"
+        ].tolist()
     ]
 
 
@@ -87,7 +89,7 @@ def test_a_probability_of_zero_in_float32_has_its_likelihood() -> None:
     shifted = logits.astype(np.float64) - logits.max(axis=1, keepdims=True)
     logs = shifted - np.log(np.exp(shifted).sum(axis=1, keepdims=True))
     assert logs.min() < -200
-    (value,) = results.values("nll", group="(pooled)")
+    (value,) = results.values("nll", group="(pooled)")["value"].tolist()
     assert value == pytest.approx(-logs[np.arange(len(labels)), labels].mean(), rel=1e-5)
 
 

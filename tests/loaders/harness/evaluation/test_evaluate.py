@@ -58,7 +58,7 @@ def correct(found: Results, group: str = "known", run: int = 0) -> Array:
 
 
 def value(found: Results, metric: str, group: str, role: str | None = None, detector: str = "msp") -> float:
-    (one,) = found.values(metric, group=group, role=role, detector=detector)
+    (one,) = found.values(metric, group=group, role=role, detector=detector)["value"].tolist()
     return one
 
 
@@ -80,7 +80,7 @@ def test_means_over_sets_are_unweighted(open_set: Results) -> None:
     far = [value(open_set, "auroc", group) for group in ("far-a", "far-b")]
     assert value(open_set, "auroc", MEAN, "far") == pytest.approx(np.mean(far), abs=1e-15)
     assert value(open_set, "auroc", MEAN, "near") == value(open_set, "auroc", "near-a")
-    assert not open_set.values("auroc", group=MEAN, role="external")
+    assert not open_set.values("auroc", group=MEAN, role="external")["value"].tolist()
 
 
 def test_the_pool_is_id_near_and_far_and_says_so(open_set: Results) -> None:
@@ -208,7 +208,7 @@ def test_several_runs_have_rows_of_their_own_and_an_ensemble_predicts_together()
     runs = [fake_run(OPEN_SET, seed) for seed in range(3)]
     found = evaluate_runs(OPEN_SET, runs, ["msp", "ensemble"])
     assert found.detectors == ("msp", "ensemble")
-    each = found.values("accuracy", group=POOLED, role="id", detector="msp")
+    each = found.values("accuracy", group=POOLED, role="id", detector="msp")["value"].tolist()
     assert each == [correct(found, run=run).mean() for run in range(3)]
     assert len(set(each)) > 1
     (joint,) = found.rows(metric="accuracy", group=POOLED, role="id", detector="ensemble")

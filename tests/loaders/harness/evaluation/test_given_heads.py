@@ -94,7 +94,10 @@ def test_the_head_of_the_logits_is_used(tmp_path: Path) -> None:
     own = evaluate_arrays(own_sets(), never, head=(WEIGHT.astype(float), BIAS.tolist()))
     of_benchmark = evaluate_arrays(folder, never, benchmark="digits")
     for results, group in ((own, "near"), (of_benchmark, "uniform")):
-        energy, shaped = (results.values("auroc", group=group, detector=name) for name in results.detectors)
+        energy, shaped = (
+            results.values("auroc", group=group, detector=name)["value"].tolist()
+            for name in results.detectors
+        )
         assert np.allclose(energy, shaped, atol=1e-3)
 
 

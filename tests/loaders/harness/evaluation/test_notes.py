@@ -134,7 +134,7 @@ def test_a_head_that_is_no_better_than_guessing_says_so_beside_auroc(kind):
         "right": logits(0, labels()),
     }[kind]
     found = evaluate_arrays(arrays(id={"logits": given, "labels": labels()}), "msp")
-    (accuracy,) = found.values("accuracy", group="(pooled)")
+    (accuracy,) = found.values("accuracy", group="(pooled)")["value"].tolist()
     said = "no better than" if accuracy <= 0.25 else "not told apart from"
     expected = f"arrays: accuracy on ID is {accuracy:.1%}, {said} guessing (25.0%)"
     assert (expected in found.table(width=10_000)) == (kind != "right")

@@ -59,8 +59,8 @@ def test_one_run_of_several_may_lack_a_detector() -> None:
     features[3] = np.inf
     object.__setattr__(train, "arrays", train.arrays.replace(features=features))
     found = evaluate_runs(FEW, [first, second], "preset:openood")
-    assert len(found.values("auroc", group="far-a", detector="mds")) == 1
-    assert len(found.values("auroc", group="far-a", detector="msp")) == 2
+    assert len(found.values("auroc", group="far-a", detector="mds")["value"].tolist()) == 1
+    assert len(found.values("auroc", group="far-a", detector="msp")["value"].tolist()) == 2
     notes = [note for note in found.about.notes if "mds" in note.split()[1]]
     assert "fake-1: mds is left out: array 'features' holds NaN or infinity, first for image 3" in notes
     assert Results.table(found)

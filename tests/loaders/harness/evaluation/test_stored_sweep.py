@@ -98,5 +98,7 @@ def test_another_benchmark_reads_the_images_that_both_have(benchmark: Manifest, 
     due = evaluate(network, digits, "energy,knn[k=5]")
     for detector in ("energy", "knn[k=5]"):
         for group in ("digits-6-9", "gaussian", "uniform"):
-            value, expected = (of.values("auroc", group=group, detector=detector) for of in (found, due))
+            value, expected = (
+                of.values("auroc", group=group, detector=detector)["value"].tolist() for of in (found, due)
+            )
             assert value == pytest.approx(expected, abs=1e-4)

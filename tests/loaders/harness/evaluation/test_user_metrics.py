@@ -63,8 +63,10 @@ def test_a_metric_defined_after_an_evaluation_is_seen_everywhere(tmp_path: Path)
     }
     assert rows[0]["group"] == "near-a"
     assert all(row["lo"] <= row["value"] <= row["hi"] for row in rows)
-    (accuracy,) = results.values("accuracy", group="(pooled)", detector="msp")
-    assert results.values("doubt", group="(pooled)", detector="msp") == [pytest.approx(1 - accuracy)]
+    (accuracy,) = results.values("accuracy", group="(pooled)", detector="msp")["value"].tolist()
+    assert results.values("doubt", group="(pooled)", detector="msp")["value"].tolist() == [
+        pytest.approx(1 - accuracy)
+    ]
 
     text = str(results)
     assert f"youden, {__name__}:define_youden.<locals>.youden: x 100, higher is better" in text

@@ -75,11 +75,16 @@ def test_arrays_give_what_scikit_learn_computes_of_them():
     for name, group in (("near", "near"), ("far:noise", "noise")):
         truth = np.repeat([1, 0], [60, len(softmax[name])])
         expected = roc_auc_score(truth, np.concatenate([softmax["id"], softmax[name]]))
-        assert found.values("auroc", group=group, detector="msp") == pytest.approx([expected], abs=1e-12)
+        assert found.values("auroc", group=group, detector="msp")["value"].tolist() == pytest.approx(
+            [expected], abs=1e-12
+        )
     right = (given["id"]["logits"].argmax(1) == given["id"]["labels"]).mean()
-    assert found.values("accuracy", group="(pooled)", detector="msp") == pytest.approx([right])
-    assert found.values("auroc", group="noise", detector="knn[k=5]") != found.values(
-        "auroc", group="noise", detector="msp"
+    assert found.values("accuracy", group="(pooled)", detector="msp")["value"].tolist() == pytest.approx(
+        [right]
+    )
+    assert (
+        found.values("auroc", group="noise", detector="knn[k=5]")["value"].tolist()
+        != found.values("auroc", group="noise", detector="msp")["value"].tolist()
     )
     classes = {(row["group"], row["class_id"]) for row in found.by_class.to_pylist()}
     assert classes == {("near", "all"), ("noise", "0"), ("noise", "1")}
@@ -97,7 +102,7 @@ def of_sets():
 @pytest.mark.extensions("loaders.harness.report")
 def test_results_on_ones_own_sets_are_shown_as_any_others(made, tmp_path):
     found = made()
-    near = f"{100 * found.values('auroc', group='near', detector='energy')[0]:.2f}"
+    near = f"{100 * found.values('auroc', group='near', detector='energy')['value'].tolist()[0]:.2f}"
     for shown in (found.table(width=60), str(found), found._repr_html_()):
         assert near in shown
     assert set(found.to_pandas()["detector"]) >= {"msp", "energy"}
@@ -153,9 +158,14 @@ def test_datasets_give_what_the_benchmark_gives():
     for detector in detectors.split(","):
         for group in parts.keys() - {"digits-0-5"}:
             for metric in ("auroc", "fpr95_id_positive"):
-                ours = found.values(metric, group=group, detector=detector)
-                assert ours == pytest.approx(whole.values(metric, group=group, detector=detector), abs=1e-6)
-    assert found.values("accuracy", group="(pooled)") == whole.values("accuracy", group="(pooled)")
+                ours = found.values(metric, group=group, detector=detector)["value"].tolist()
+                assert ours == pytest.approx(
+                    whole.values(metric, group=group, detector=detector)["value"].tolist(), abs=1e-6
+                )
+    assert (
+        found.values("accuracy", group="(pooled)")["value"].tolist()
+        == whole.values("accuracy", group="(pooled)")["value"].tolist()
+    )
 
 
 def test_datasets_and_loaders_and_lists_of_batches_are_the_same():
@@ -164,7 +174,8 @@ def test_datasets_and_loaders_and_lists_of_batches_are_the_same():
     ways = [near, DataLoader(near, batch_size=7), [near.tensors[0][:30], near.tensors[0][30:]]]
     ways += [[{"pixel_values": near.tensors[0]}], near.tensors[0], (near.tensors[0], labels(40))]
     found = {
-        evaluate(net, sets=sets(near=way), detectors="msp").values("auroc", group="near")[0] for way in ways
+        evaluate(net, sets=sets(near=way), detectors="msp").values("auroc", group="near")["value"].tolist()[0]
+        for way in ways
     }
     assert max(found) - min(found) < 1e-6
 
@@ -192,7 +203,9 @@ def test_a_transform_is_of_the_items_of_a_dataset():
     found = evaluate(network(), sets={"id": Items(0), "far": Items(12)}, detectors="msp", transform=made)
     expected = network()(torch.stack([made(number) for number in range(24)])).softmax(1).amax(1).detach()
     truth = np.repeat([1, 0], 12)
-    assert found.values("auroc", group="far") == [pytest.approx(roc_auc_score(truth, expected))]
+    assert found.values("auroc", group="far")["value"].tolist() == [
+        pytest.approx(roc_auc_score(truth, expected))
+    ]
     with raises(DataError, where="id"):
         evaluate(network(), sets={"id": DataLoader(pictures(9, 1))}, detectors="msp", transform=made)
 
@@ -386,7 +399,7 @@ def test_what_is_written_says_that_no_benchmark_was_compared(tmp_path):
 def test_a_transform_replaces_the_benchmarks_own():
     net = network()
     dark = evaluate(net, "digits", "msp", groups=["uniform"], transform=lambda image: torch.zeros(3, 8, 8))
-    assert dark.values("auroc", group="uniform") == [0.5]
+    assert dark.values("auroc", group="uniform")["value"].tolist() == [0.5]
 
 
 def test_options_of_a_model_that_is_made_already_are_refused():

@@ -115,8 +115,9 @@ def test_what_a_detector_writes_stays_with_it(writer: Any) -> None:
     assert (weight == np.eye(K)).all()
     assert not bias.any()
     for name in alone.detectors:
-        assert found.values("auroc", group="near", detector=name) == alone.values(
-            "auroc", detector=name, group="near"
+        assert (
+            found.values("auroc", group="near", detector=name)["value"].tolist()
+            == alone.values("auroc", detector=name, group="near")["value"].tolist()
         )
 
 

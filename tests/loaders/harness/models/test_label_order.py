@@ -129,7 +129,7 @@ def test_every_evaluation_knows_the_order_of_a_carried_catalog(tmp_path: Path) -
     carrying = replace(digits, declarations=declared)
     options = {"groups": ["uniform"], "mapping": "digits"}
     of_arrays = evaluate_arrays(arrays, "msp", benchmark=carrying, **options)
-    assert of_arrays.values("accuracy", group="(pooled)") == [1.0]
+    assert of_arrays.values("accuracy", group="(pooled)")["value"].tolist() == [1.0]
     pytest.importorskip("torch", reason="pip install '.[torch]'")
     from loaders.harness import load_model
     from loaders.harness.extraction.extractor import BenchmarkImages, Extractor

@@ -91,8 +91,10 @@ def test_a_scripted_module_is_evaluated_as_the_module_is(kind: Any) -> None:
         evaluate(one, sets=sets(), detectors="msp,energy", batch_size=7) for one in (scripted, module)
     )
     for detector in ("msp", "energy"):
-        found = of_script.values("auroc", group="near", detector=detector)
-        assert found == pytest.approx(of_module.values("auroc", group="near", detector=detector), abs=1e-6)
+        found = of_script.values("auroc", group="near", detector=detector)["value"].tolist()
+        assert found == pytest.approx(
+            of_module.values("auroc", group="near", detector=detector)["value"].tolist(), abs=1e-6
+        )
     assert evaluate(torch.jit.trace(module, images(2)), sets=sets(), detectors="msp")
 
 
@@ -104,9 +106,13 @@ def test_detectors_on_features_are_refused_where_there_are_logits_alone() -> Non
     left = evaluate(scripted, sets=sets(), detectors="msp,preset:openood")
     assert "knn" not in left.detectors
     assert any(note.startswith("knn is left out") or "knn is left out" in note for note in left.about.notes)
-    assert evaluate(scripted, "digits", "msp", groups=["uniform"]).values("auroc", group="uniform")
+    assert (
+        evaluate(scripted, "digits", "msp", groups=["uniform"])
+        .values("auroc", group="uniform")["value"]
+        .tolist()
+    )
     pair = torch.jit.script(made(Pair()))
-    assert evaluate(pair, sets=sets(), detectors="knn[k=3]").values("auroc", group="near")
+    assert evaluate(pair, sets=sets(), detectors="knn[k=3]").values("auroc", group="near")["value"].tolist()
 
 
 class Triple(nn.Module):

@@ -393,7 +393,10 @@ def sets(shape: tuple[int, ...]) -> dict[str, Any]:
 def test_models_of_any_channels_take_steps(shape: tuple[int, ...]) -> None:
     found = evaluate(network(shape), sets=sets(shape), detectors=STEPPING, std=1)
     assert len(found.detectors) == 3
-    assert all(len(found.values("auroc", group="near", detector=name)) == 1 for name in found.detectors)
+    assert all(
+        len(found.values("auroc", group="near", detector=name)["value"].tolist()) == 1
+        for name in found.detectors
+    )
 
 
 def test_one_standard_deviation_is_that_of_every_channel() -> None:

@@ -323,9 +323,9 @@ def test_what_a_killed_run_left_is_cleared(computed: Results, folder: Path) -> N
 def test_values_of_a_mistyped_name_are_not_an_empty_list(
     computed: Results, metric: str, filters: dict[str, str], named: object
 ) -> None:
-    assert len(computed.values("auroc", group="near-a", role="near", detector="msp")) == 2
+    assert len(computed.values("auroc", group="near-a", role="near", detector="msp")["value"].tolist()) == 2
     with raises(UnknownNameError, where="made", naming=named):
-        computed.values(metric, **filters)
+        computed.values(metric, **filters)["value"].tolist()
 
 
 @pytest.fixture(scope="module")

@@ -61,7 +61,7 @@ def cell(table: Table, row: str, column: str) -> str:
 
 
 def value(results: Results, metric: str, group: str, role: str, detector: str = "mcp") -> float:
-    return float(np.mean(results.values(metric, group=group, role=role, detector=detector)))
+    return float(np.mean(results.values(metric, group=group, role=role, detector=detector)["value"].tolist()))
 
 
 def test_every_layout_asks_for_metrics_that_exist() -> None:
@@ -177,7 +177,9 @@ def test_a_set_that_awaits_its_source_is_named_so() -> None:
 def test_several_runs_give_mean_and_sample_deviation() -> None:
     results = evaluated(named("unknown-cifar"), runs=3)
     (table,) = tables(results)
-    runs = 100 * np.array(results.values("auroc", group="svhn", role="far", detector="energy"))
+    runs = 100 * np.array(
+        results.values("auroc", group="svhn", role="far", detector="energy")["value"].tolist()
+    )
     assert len(runs) == 3
     assert cell(table, "energy", "svhn AUROC") == f"{runs.mean():.2f}±{runs.std(ddof=1):.2f}"
     assert table.rows[1]["svhn/auroc"] == pytest.approx(runs.mean() / 100)
@@ -239,7 +241,9 @@ def test_abdelzad_prints_variance_over_runs_under_both_conventions() -> None:
     results = evaluated(named("optimizers-mnist", sets), "msp_float32", runs=3)
     made = tables(results)
     assert [table.title for table in made] == ["omniglot (40 images)", "uniform (30 images)"]
-    runs = 100 * np.array(results.values("fpr95_ood_positive_interpolated", group="uniform", role="far"))
+    runs = 100 * np.array(
+        results.values("fpr95_ood_positive_interpolated", group="uniform", role="far")["value"].tolist()
+    )
     heading = "FPR95 (OOD positive, interpolated)"
     assert cell(made[1], "msp_float32", heading) == f"{runs.mean():.2f} ({runs.var():.2f})"
     ours = 100 * value(results, "fpr95_id_positive", "uniform", "far", "msp_float32")
@@ -357,7 +361,29 @@ def test_no_column_of_a_table_is_headed_as_another() -> None:
             assert len({*table.columns}) == len(table.columns), table.title
 
 
-def test_values_take_keys_and_labels() -> None:
-    results = evaluate_runs(OPEN_SET, [fake_run(OPEN_SET)], "msp")
-    for metric, group in (("aurc_unknown", "(pooled)"), ("fpr95_id_positive", "near-a")):
-        assert results.values(label_of(metric), group=group) == results.values(metric, group=group)
+@pytest.mark.parametrize(
+    ("given", "meant"),
+    [
+        (("AURC+OOD", "pooled", "knn"), ("aurc_unknown", "(pooled)", "knn[k=5]")),
+        (("FPR95 (id positive)", "near-a", "deepnn"), ("fpr95_id_positive", "near-a", "knn[k=5]")),
+        (("Auroc", "far", "mcp"), ("auroc", "(mean)", "msp")),
+    ],
+)
+def test_values_take_aliases_and_keep_near_and_far_apart(given: Sequence[str], meant: Sequence[str]) -> None:
+    results = evaluated(OPEN_SET, "msp,knn[k=5]", runs=2)
+    of_alias, (metric, group, detector) = results.values(given[0], group=given[1], detector=given[2]), meant
+    role = "far" if given[1] == "far" else None
+    rows = results.rows(metric=metric, group=group, detector=detector, role=role)
+    assert of_alias.to_dict("records") == [{name: row[name] for name in of_alias} for row in rows]
+    assert [*of_alias] == ["model", "detector", "role", "group", "run", "value"]
+
+
+@pytest.mark.parametrize(("metric", "factor"), [("AUROC", 100), ("aurc_unknown", 1000), ("accuracy", 100)])
+def test_a_summary_is_the_table_of_a_metric_by_set(metric: str, factor: float) -> None:
+    results = evaluated(OPEN_SET, "msp,energy", runs=2)
+    frame, summary = results.values(metric), results.summary(metric)
+    means = frame.groupby(["model", "detector", "role", "group"])["value"].mean() * factor
+    values = summary.to_pandas().set_index(["model", "detector"]).stack()
+    assert len(values) == len(means) == sum(len(row) for row in summary.table.cells) - len(results.detectors)
+    for key, mean in means.items():
+        assert values[(*key[:2], f"{key[2]} {key[3]}")] == pytest.approx(mean)

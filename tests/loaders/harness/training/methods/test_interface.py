@@ -237,7 +237,8 @@ def test_the_output_detector_ranks_by_the_output(tmp_path: Path) -> None:
         f"trained:{run.folder}", "digits", "output, output[name=confidence], msp", groups=["uniform"]
     )
     by_default, by_name = (
-        results.values("auroc", group="uniform", detector=d) for d in ("output", "output[name=confidence]")
+        results.values("auroc", group="uniform", detector=d)["value"].tolist()
+        for d in ("output", "output[name=confidence]")
     )
     assert by_default == by_name
     with raises(DataError, where="digits/toy-tiny-cnn-s0", naming=("rotation", "confbranch", "output")):
@@ -373,7 +374,7 @@ def test_networks_from_outside_are_trained_saved_and_evaluated(network: str, tmp
     assert run.metadata["recipe"]["name"] == "digits-demo-confbranch"
     assert "method confbranch in place of softmax" in run.metadata["recipe"]["differs"]
     results = evaluate(f"trained:{run.folder}", "digits", "output", groups=["uniform"])
-    assert results.values("auroc", group="uniform")
+    assert results.values("auroc", group="uniform")["value"].tolist()
 
 
 def of_nothing() -> nn.Module:
