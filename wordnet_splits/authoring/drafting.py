@@ -170,6 +170,7 @@ drop_leaks = true
 # [about]
 # licence = "CC-BY-4.0"
 # authors = [{{ name = "Ada Lovelace", orcid = "0000-0002-1825-0097" }}]
+# for venues: biases, personal_information, social_impact, synthetic_data (`hub croissant --check`)
 """
 
 

@@ -111,6 +111,7 @@ def check_paper(value: object) -> str:
 
 
 Text = Annotated[str, Field(min_length=1, max_length=20_000, strict=True)]
+Words = Annotated[str, Field(pattern=r"\S", max_length=20_000, strict=True)]
 Url = Annotated[str, BeforeValidator(check_url)]
 
 
@@ -179,6 +180,13 @@ class About(BaseModel):
     date : date of this version, YYYY-MM-DD.
     contact : e-mail address or page to write to.
     version_notes : version -> description of its changes.
+    limitations : limitations of its images and classes; a responsible-AI field of Croissant, as are the next
+        five.
+    biases : biases of its images and classes.
+    personal_information : personal and sensitive information in its images, or that there is none.
+    use_cases : intended uses, and uses to avoid.
+    social_impact : effects that its use may have on people.
+    synthetic_data : whether some of its images are synthetic.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -192,11 +200,17 @@ class About(BaseModel):
     date: Annotated[str, BeforeValidator(check_date)] | None = None
     contact: Annotated[str, BeforeValidator(check_contact)] | None = None
     version_notes: dict[Annotated[str, Field(pattern=r"^[1-9][0-9]*$")], Text] = Field(default_factory=dict)
+    limitations: Words | None = None
+    biases: Words | None = None
+    personal_information: Words | None = None
+    use_cases: Words | None = None
+    social_impact: Words | None = None
+    synthetic_data: Annotated[bool, Field(strict=True)] | None = None
 
     @property
     def absent(self) -> list[str]:
         """The keys without a value."""
-        return [key for key in type(self).model_fields if not getattr(self, key)]
+        return [key for key in type(self).model_fields if getattr(self, key) in (None, (), {})]
 
     def as_dict(self) -> dict[str, Any]:
         """Return the keys with a value, as JSON has them."""

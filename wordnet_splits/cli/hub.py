@@ -18,6 +18,7 @@ from wordnet_splits.base.terminal.options import (
 )
 from wordnet_splits.base.terminal.output import (
     DONE,
+    NEGATIVE,
     print_lines,
     print_result,
     print_table,
@@ -224,6 +225,7 @@ def _print_pulled(pulled: Pulled, out: Path | None) -> None:
     examples=[
         "wordnet-splits hub croissant digits",
         "wordnet-splits hub croissant digits --out digits.json",
+        "wordnet-splits hub croissant digits --check",
     ],
 )
 def write_croissant(
@@ -231,10 +233,18 @@ def write_croissant(
     out: Annotated[
         Path | None, typer.Option(help="A file to write, in the benchmark's folder; printed by default.")
     ] = None,
+    check: Annotated[
+        bool, typer.Option("--check", help="Only list the responsible-AI fields that NeurIPS 2026 requires.")
+    ] = False,
     manifests: Manifests = None,
     json: Json = False,
 ) -> int:
-    """Write a benchmark's Croissant metadata with responsible-AI fields, as `hub publish` adds it."""
+    """Write a benchmark's Croissant metadata with responsible-AI fields, as `hub publish` adds it.
+
+    With --check, the exit code is 1 if a required field is absent; `[about]` of the recipe takes its text.
+    """
+    if check:
+        return _check_croissant(benchmark, out, manifests, json)
     from wordnet_splits.base.files import write_text
     from wordnet_splits.benchmark.resolve import load_manifest
     from wordnet_splits.hub.croissant import croissant_of
@@ -246,3 +256,24 @@ def write_croissant(
     result = {"benchmark": benchmark, "out": None if out is None else str(out), "croissant": loads(text)}
     print_result(result, json, lambda: print_lines([] if out else text.splitlines()))
     return DONE
+
+
+def _check_croissant(benchmark: str, out: Path | None, manifests: Path | None, json: bool) -> int:
+    from wordnet_splits.benchmark.resolve import load_manifest
+    from wordnet_splits.hub.responsible_ai import check_fields
+
+    if out is not None:
+        raise SplitsError("--check writes no file", where="--out", hint="leave one of them out")
+    rows = check_fields(load_manifest(benchmark, manifests))
+    absent = [row for row in rows if not row["present"]]
+
+    def print_fields() -> None:
+        cells = [(r["field"], "present" if r["present"] else "absent", r["about"] or "") for r in rows]
+        print_table(("field", "state", "key in [about]"), cells)
+        for row in absent:
+            remedy = f": write `{row['about']}` in [about] of the recipe" if row["about"] else ""
+            to_stderr(f"absent: {row['field']}{remedy}")
+
+    result = {"benchmark": benchmark, "fields": rows, "absent": [row["field"] for row in absent]}
+    print_result({**result, "ok": not absent}, json, print_fields)
+    return NEGATIVE if absent else DONE

@@ -22,8 +22,13 @@ PROJECT: Final = About(
     licence="Apache-2.0",
     url=HOME,
     date="2026-11-20",
+    biases="Near and far follow WordNet's senses and hypernyms of English nouns, or the lists of a paper. "
+    "Classes and images are those that the publishers of the sources chose, with their biases.",
+    personal_information="Tables have no pixels and no personal data; images of the sources may show people.",
+    use_cases="Not for training on test groups, nor for choosing parameters on them.",
+    social_impact="Classifiers that detect unknown images are safer to use; a good score proves no safety.",
 )
-"""Authors and terms of the shipped benchmarks."""
+"""Authors, terms and responsible-AI statements of the shipped benchmarks."""
 
 
 def keywords_of(*manifests: Manifest) -> list[str]:

@@ -181,6 +181,12 @@ def _about(about: About) -> Iterator[str]:
         "contact": about.contact,
         "described in": None if about.paper and about.paper.startswith("@") else about.paper,
         **{f"version {version}": note for version, note in about.version_notes.items()},
+        "limitations": about.limitations,
+        "biases": about.biases,
+        "personal information": about.personal_information,
+        "use cases": about.use_cases,
+        "social impact": about.social_impact,
+        "synthetic data": None if about.synthetic_data is None else ("no", "yes")[about.synthetic_data],
     }
     yield from (f"- {key}: {markdown_text(value)}" for key, value in facts.items() if value)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from datetime import datetime
 from pathlib import Path
 from typing import Any, Final
@@ -24,9 +24,9 @@ from wordnet_splits.benchmark.manifest.tables import CLASS_SCHEMA, IMAGE_SCHEMA
 from wordnet_splits.benchmark.recipe import is_shipped, load_recipe
 from wordnet_splits.benchmark.rules.phrases import rule_words
 from wordnet_splits.datasets.catalog.own_hierarchy import NODES, TREE
-from wordnet_splits.datasets.sources import source_class, source_info
-from wordnet_splits.datasets.sources.built_in import NoiseSource
+from wordnet_splits.datasets.sources import source_info
 from wordnet_splits.hub.attribution import HOME, about_of, cite_benchmark, keywords_of, licence_address
+from wordnet_splits.hub.responsible_ai import responsible_ai_of
 
 FILE: Final = "croissant.json"
 CONFORMS_TO: Final = ("http://mlcommons.org/croissant/1.1", "http://mlcommons.org/croissant/RAI/1.0")
@@ -55,19 +55,7 @@ FORMATS: Final = {
     ".tsv": "text/tab-separated-values",
 }
 
-USES: Final = (
-    "Evaluation of misclassification, near-OOD, far-OOD and open-set detection by image classifiers.",
-    "Not for training on test groups, nor for choosing parameters on them.",
-)
-BY_WORDNET: Final = (
-    "Near and far are judged by WordNet's senses and hypernyms, of English nouns, not by how pictures look."
-)
-BIASES: Final = (
-    "Classes and pictures are those that the publishers of the sources chose, with their biases.",
-)
-IMPACT: Final = "Classifiers that say what they do not know are safer to use; a good score here is no proof."
 FROZEN: Final = "A frozen value never changes under its version"
-PERSONAL: Final = ("No pixels and no personal data are here; pictures of the sources may show people.",)
 
 
 def croissant_of(
@@ -75,7 +63,8 @@ def croissant_of(
 ) -> str:
     """Return the text of ``croissant.json``, with addresses relative to the benchmark's folder.
 
-    Every file has its SHA-256. There is a record set of the classes, and one of the images of each part.
+    Every file has its SHA-256. There is a record set of the classes, and one of the images of each part. The
+    responsible-AI fields are those of `responsible_ai_of`.
 
     Parameters
     ----------
@@ -86,6 +75,7 @@ def croissant_of(
     Raises
     ------
     MissingPackageError : mlcroissant is not installed.
+    ManifestError : ``[about]`` contradicts the manifest on synthetic data.
     """
     mlc = need("mlcroissant", "hub", where=FILE)
     settings = metadata or {}
@@ -107,10 +97,9 @@ def croissant_of(
     ]
     datasets = "datasets" if manifest.declarations else "published datasets"
     awaited = ", ".join(manifest.data.awaiting)
-    hierarchy, biased = "WordNet", BY_WORDNET
+    hierarchy = "WordNet"
     if manifest.own_hierarchy is not None:
         hierarchy = f"the hierarchy {taxonomy_of(manifest).title} in {SOURCES}/{TREE} and {SOURCES}/{NODES}"
-        biased = f"Near and far are judged by {hierarchy}, not by how pictures look."
     organisations = [creator for creator in creators if isinstance(creator, mlc.Organization)]
     croissant = mlc.Metadata(
         ctx=mlc.Context(conforms_to=CONFORMS_TO[0], rdf=mlc.Rdf(context={**mlc.Rdf().context, **CONTEXT})),
@@ -135,46 +124,10 @@ def croissant_of(
         data_collection_type=None if manifest.declarations else ["Secondary Data Analysis"],
         data_collection_missing_data=f"Image ids of {awaited} are awaited." if awaited else "None.",
         data_annotation_protocol=[f"{g.name}: {rule_words(g.classes, g.source)}" for g in recipe.group],
-        data_use_cases=list(USES),
-        data_biases=[biased, *BIASES],
-        data_limitations=list(_limits(manifest)),
-        personal_sensitive_information=list(PERSONAL),
-        data_social_impact=IMPACT,
         data_release_maintenance_plan=_maintenance(manifest),
     )
     written = json.loads(json.dumps(croissant.to_json(), default=str))
-    return json_text({**written, **_provenance(manifest)})
-
-
-def _provenance(manifest: Manifest) -> dict[str, Any]:
-    """Return the keys that mlcroissant does not write: synthetic data, sources, recipe and program."""
-    recipe, datasets = load_recipe(manifest), manifest.datasets
-    noise = {name for name in recipe.sources_named if issubclass(source_class(name, datasets), NoiseSource)}
-    sources = [source_info(name, datasets) for name in recipe.sources_named if name not in noise]
-    program = f"wordnet-splits {manifest.data.provenance.get('wordnet-splits', '')}".strip()
-    label = f"recipe of {manifest.name}, version {manifest.version}, seed {manifest.data.seed}"
-    return {
-        "rai:hasSyntheticData": not noise.isdisjoint(recipe.sources),
-        "prov:wasDerivedFrom": [
-            {
-                "@id": f"urn:dataset:{info.name}",
-                "@type": "prov:Entity",
-                "prov:label": info.title,
-                **({"prov:atLocation": info.url} if info.url else {}),
-            }
-            for info in sources
-        ],
-        "prov:wasGeneratedBy": {
-            "@type": "prov:Activity",
-            "prov:label": "Classes and images chosen by the rules of a recipe",
-            "prov:used": {"@type": ["prov:Entity", "prov:Plan"], "prov:label": label},
-            "prov:wasAssociatedWith": {
-                "@type": ["prov:Agent", "prov:SoftwareAgent"],
-                "prov:label": program,
-                "prov:atLocation": HOME,
-            },
-        },
-    }
+    return json_text({**written, **responsible_ai_of(manifest)})
 
 
 def _maintenance(manifest: Manifest) -> str:
@@ -202,14 +155,6 @@ def _description(manifest: Manifest) -> str:
         f"Fingerprint: {manifest.fingerprint or 'none until every source was at hand'}. "
         f"Terms of the sources: {'; '.join(licences)}."
     )
-
-
-def _limits(manifest: Manifest) -> Iterator[str]:
-    yield "A digest is null where the pixels were not at hand when the table was frozen."
-    yield from dict.fromkeys(f"{row.group}: {row.note}" for row in manifest.groups if row.note)
-    for leak in manifest.data.leaks:
-        reason = f": {leak.reason}" if leak.reason else ""
-        yield f"Known {leak.kind} leak of {leak.count:,} between {leak.a} and {leak.b}{reason}"
 
 
 def _file(mlc: Any, name: str, folder: Path, path: str) -> Any:

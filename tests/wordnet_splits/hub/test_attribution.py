@@ -35,6 +35,7 @@ url = "https://example.org/mine"
 contact = "ada@example.org"
 description = "Digits <b>again</b>."
 paper = "On digits"
+biases = "One writer."
 """
 
 
@@ -80,6 +81,7 @@ def test_the_card(tmp_path: Path) -> None:
         "- by: Ada Lovelace (ORCID 0000-0002-1825-0097)",
         "- licence: CC-BY-4.0",
         "- described in: On digits",
+        "- biases: One writer.",
         "- version 1: The first.",
     ):
         assert line in card.splitlines(), line

@@ -100,6 +100,9 @@ def test_card_and_croissant_name_what_is_carried(published: Hub) -> None:
     )
     told = json.loads(files["mine/croissant.json"])
     assert {f"sources/{name}" for name in CARRIED} < {one["contentUrl"] for one in told["distribution"]}
+    assert "rai:hasSyntheticData" not in told  # nobody said how the images were made
+    (origin,) = told["prov:wasDerivedFrom"]
+    assert (origin["@id"], origin["sc:license"]) == ("urn:dataset:mypics", "CC0")
 
 
 @pytest.mark.parametrize("name", CARRIED)

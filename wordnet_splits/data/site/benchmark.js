@@ -56,6 +56,11 @@
       ["Page", about.url && site.outward(about.url, about.url)],
       ["Contact", site.outward(about.contact ?? "", about.contact)],
       ["Versions", notes.length ? site.list(notes) : ""],
+      ["Limitations", about.limitations],
+      ["Biases", about.biases],
+      ["Personal information", about.personal_information],
+      ["Use cases", about.use_cases],
+      ["Social impact", about.social_impact],
     ];
   }
 
