@@ -282,7 +282,7 @@ def test_a_package_with_a_source_of_that_name_is_refused(
 @pytest.mark.parametrize(
     ("before", "after", "said"),
     [
-        ('layout = "folders"', 'layuot = "folders"', "line 18: unknown key 'layuot'; did you mean 'layout'"),
+        ('layout = "folders"', 'layuot = "folders"', "line 19: unknown key 'layuot'; did you mean 'layout'"),
         ('layout = "folders"', 'layout = "folder"', "unknown layout 'folder'; did you mean 'folders'"),
         ("[[source]]", "[[sources]]", "unknown key 'sources'; did you mean 'source'"),
         ("[[source]]", "[source]", "`source` must be a list of tables (begin each with [[source]])"),
