@@ -106,9 +106,11 @@ def _print_recipe(recipe: NewRecipe, roots: list[str]) -> None:
     for row in recipe.evidence:
         to_stdout(f"{row['source']}:{row['class_id']}: {row['evidence']}")
         to_stdout(f"  margin: {row['margin']}")
-    print_lines([*recipe.overlaps, *recipe.left_out, *(() if recipe.power is None else (recipe.power,))])
+    print_lines([*recipe.overlaps, *recipe.left_out])
     flags = "".join(f" --root {text}" for text in roots)
     to_stdout(f"written: {recipe.out}; edit it, then: wordnet-splits build {recipe.out}{flags}")
+    to_stdout()
+    print_lines(map(str, recipe.verdict.lines))
 
 
 @app.command(

@@ -26,6 +26,7 @@ from wordnet_splits.authoring.folder_dataset import (
     make_inventory,
 )
 from wordnet_splits.authoring.new_recipe import check_new_name, new_recipe
+from wordnet_splits.authoring.verdict import BenchmarkVerdict, judge_benchmark
 from wordnet_splits.base.errors import DataError, OutputError, RecipeError
 from wordnet_splits.base.files import write_text
 from wordnet_splits.base.names import counted
@@ -33,9 +34,8 @@ from wordnet_splits.base.progress import Progress
 from wordnet_splits.base.tabular import Jsonable, text_table
 from wordnet_splits.benchmark.checks.verify import verify_benchmark
 from wordnet_splits.benchmark.construct import build_benchmark
-from wordnet_splits.benchmark.detectable import power
 from wordnet_splits.benchmark.manifest import GroupRow
-from wordnet_splits.benchmark.recipe import declaration_in
+from wordnet_splits.benchmark.recipe import declaration_in, load_recipe
 from wordnet_splits.benchmark.resolve import is_path, load_manifest
 from wordnet_splits.datasets.catalog import load_catalog
 from wordnet_splits.datasets.catalog.declarations import (
@@ -62,7 +62,8 @@ class FolderBenchmark(Jsonable):
     """A benchmark made from a folder, or the steps completed before an early stop.
 
     ``unsure`` : ids of classes with unconfirmed synsets; without ``accept`` any such class stops the run.
-    ``verified`` : whether the build agrees with its rules and images. The last three are None after a stop.
+    ``verified`` : whether the build agrees with its rules and images. ``verdict`` : the sets, how far their
+    roles hold, and the differences that the benchmark can show. The last four are None after a stop.
     """
 
     name: str
@@ -72,6 +73,7 @@ class FolderBenchmark(Jsonable):
     threshold: BalancedThreshold | None = None
     verified: bool | None = None
     page: Path | None = None
+    verdict: BenchmarkVerdict | None = None
 
 
 def make_benchmark(
@@ -185,9 +187,8 @@ def make_benchmark(
     steps.begin("build", path, *flags, "--out", out)
     build = build_benchmark(path, roots=used_roots, out=out, workers=workers, progress=progress)
     built = out / name
-    shown = power(build.manifest).sentence()
     complete = "complete" if build.manifest.complete else "a source is awaited"
-    steps.end(f"{built}: {complete}", *(() if shown is None else (shown,)))
+    steps.end(f"{built}: {complete}")
 
     steps.begin("verify", built, *flags)
     verification = verify_benchmark(
@@ -201,7 +202,9 @@ def make_benchmark(
     site = make_site(pages, [built], progress=progress)
     page = site.out / "index.html"
     steps.end(f"open {page}")
-    return FolderBenchmark(name, out, steps.steps, unsure, chosen, verification.ok, page)
+    verdict = judge_benchmark(load_recipe(path), build.manifest, recipe.verdict.readings)
+    steps.say(*map(str, verdict.lines))
+    return FolderBenchmark(name, out, steps.steps, unsure, chosen, verification.ok, page, verdict)
 
 
 def _known_source(known: str, of: str | None, dataset: str) -> tuple[Path | None, str]:

@@ -77,6 +77,11 @@ class Steps:
         for line in lines:
             self._report(f"  {line}")
 
+    def say(self, *lines: str) -> None:
+        """Report lines that belong to no step."""
+        for line in lines:
+            self._report(line)
+
 
 def declare_folder(folder: Path, name: str, out: Path, steps: Steps, tree: Path | None = None) -> Path:
     """Return the file in ``out`` that declares the images of a folder, with a tree; write it if absent."""

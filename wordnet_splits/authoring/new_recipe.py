@@ -12,6 +12,7 @@ from typing import Any
 import pyarrow as pa
 
 from wordnet_splits.authoring.drafting import DraftGroup, bring_hierarchy, draft_recipe, parse_group
+from wordnet_splits.authoring.verdict import BenchmarkVerdict, judge_benchmark
 from wordnet_splits.base.errors import OutputError, RecipeError
 from wordnet_splits.base.files import write_text
 from wordnet_splits.base.names import counted
@@ -19,7 +20,6 @@ from wordnet_splits.base.text_formats import NAME_PATTERN
 from wordnet_splits.base.untrusted import read_text
 from wordnet_splits.benchmark.construct import build_recipe
 from wordnet_splits.benchmark.construct.classes import Membership
-from wordnet_splits.benchmark.detectable import power
 from wordnet_splits.benchmark.explain import margin
 from wordnet_splits.benchmark.hierarchies import taxonomy_of
 from wordnet_splits.benchmark.manifest import GroupRow
@@ -60,7 +60,7 @@ class NewRecipe:
     left_out : sentences on classes with a synset that no group takes, by reason.
     notes : sentences on users' datasets that the recipe cannot declare, and on classes left out because they
         have no synset.
-    power : sentence on the differences that the benchmark can show (`wordnet_splits.power`), if it is known.
+    verdict : the sets, how far their roles hold, and the differences that the benchmark can show.
     """
 
     name: str
@@ -70,12 +70,19 @@ class NewRecipe:
     overlaps: Sequence[str]
     left_out: Sequence[str]
     notes: Sequence[str]
-    power: str | None
+    verdict: BenchmarkVerdict
+
+    @property
+    def power(self) -> str | None:
+        """Sentence on the differences that it can show (`wordnet_splits.power`), None if unknown."""
+        return self.verdict.power
 
     def as_dict(self) -> dict[str, Any]:
         """Return what ``new --json`` prints."""
         rows = [row.model_dump() for row in self.groups]
-        return {**vars(self), "out": str(self.out), "groups": rows}
+        return {**vars(self), "out": str(self.out), "groups": rows, "power": self.power} | {
+            "verdict": self.verdict.as_dict()
+        }
 
 
 def new_recipe(
@@ -151,7 +158,7 @@ def new_recipe(
         [*(_overlap(leak) for leak in leaks), *_dropped(membership)],
         _left_out(membership),
         [*notes, *_without_synset(membership)],
-        power(manifest).sentence(),
+        judge_benchmark(recipe, manifest),
     )
 
 

@@ -80,16 +80,27 @@ class BenchmarkPower(Jsonable, Tabular):
                 row |= {f"{metric}_{over}": value for over, value in row.pop(metric).items()}
         return rows
 
+    @property
+    def summary(self) -> PowerRow | None:
+        """The row on the near (else far) classes, of all sets together; None if no images are counted."""
+        return next((row for role in MEANS for row in reversed(self.sets) if row.role == role), None)
+
+    @property
+    def is_shown(self) -> bool:
+        """Whether the classes of the summary can show the difference."""
+        smallest = None if self.summary is None else self.summary.auroc["classes"]
+        return smallest is not None and smallest <= self.difference
+
     def sentence(self) -> str | None:
         """Return a line on the near (else far) classes; None if their images are not counted."""
-        row = next((row for role in MEANS for row in reversed(self.sets) if row.role == role), None)
+        row = self.summary
         if row is None:
             return None
         smallest, number = row.auroc["classes"], counted(row.classes, f"{row.role} class")
         wanted = f"{self.difference:g}".removeprefix("0")
         if smallest is None:
             return f"{number}: no difference can be generalised to other classes"
-        if smallest <= self.difference:
+        if self.is_shown:
             return f"{number} can tell AUROC differences of {wanted} apart (80% power)"
         would = f"{row.needed:,}" if row.needed else f"with {self.id_images:,} ID images none"
         below = f"{number} cannot tell AUROC differences below {figure(smallest)} apart (80% power)"
