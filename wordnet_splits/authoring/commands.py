@@ -44,6 +44,9 @@ Tree = Annotated[
         help="A hierarchy in place of WordNet, with the nodes.tsv next to it; copied next to the recipe.",
     ),
 ]
+NoTrain = Annotated[
+    bool, typer.Option("--no-train", help="ID has test images only, as a pretrained model needs no others.")
+]
 
 NOTES = (
     "N classes are drawn. MEASURE=VALUE is a threshold of the similarity to the nearest ID class: near\n"
@@ -71,6 +74,7 @@ def new_recipe(
     far: Sets = None,
     external: Sets = None,
     hierarchy: Tree = None,
+    no_train: NoTrain = False,
     root: RootOptions = None,
     declared: Declared = None,
     out: Annotated[Path | None, typer.Option(help="The recipe to write; NAME.toml by default.")] = None,
@@ -93,6 +97,7 @@ def new_recipe(
         external=external or (),
         roots=roots,
         hierarchy=hierarchy,
+        train=not no_train,
     )
     for note in recipe.notes:
         to_stderr(note)
@@ -141,6 +146,7 @@ def make_folder_benchmark(
     language: Language = "en",
     ids: IdTable = None,
     hierarchy: Tree = None,
+    no_train: NoTrain = False,
     root: RootOptions = None,
     declared: Declared = None,
     workers: Workers = 1,
@@ -169,6 +175,7 @@ def make_folder_benchmark(
         language=language,
         ids=ids,
         hierarchy=hierarchy,
+        train=not no_train,
         roots=parse_roots(root or []),
         declared=declared,
         workers=workers,

@@ -29,6 +29,7 @@ COMMENTS = {
     "source": "A custom dataset: the recipe and the files that it names need no other declaration.",
     "hierarchy": "The hierarchy that decides, in place of WordNet.",
     "id": "ID: the classes that the classifier is trained on.",
+    "pretrained": "ID: the classes of a pretrained model, so there are no train images.",
     "rest": "The classes of the same source that are not ID: near by design.",
     "near": "Near: at or below a parent of an ID class, no ID class, nor a subclass or superclass of one.",
     "far": "Far: classes with a synset that is not at or below a parent of an ID class.",
@@ -118,6 +119,7 @@ def draft_recipe(
     *,
     sources: Sequence[str] = (),
     hierarchy: str = "",
+    train: bool = True,
 ) -> str:
     """Return the text of a recipe with comments, for a person to read and change.
 
@@ -127,11 +129,13 @@ def draft_recipe(
     ----------
     sources : the keys of a user's datasets, to be declared in the recipe.
     hierarchy : the table of the recipe's own hierarchy, as of `bring_hierarchy`.
+    train : whether ID has train images; without them all ID images of the test split, else of the only one,
+        are test images, for a pretrained model.
     """
     groups = [*((e, "external") for e in external), *((n, "near") for n in near), *((f, "far") for f in far)]
     own = [f"# {COMMENTS['hierarchy']}\n{hierarchy}"] if hierarchy else []
     blocks = [_head(name), *own, *(f"# {COMMENTS['source']}\n[[source]]\n{keys}" for keys in sources)]
-    blocks.append(_group(KNOWN, "id", id_group, id_group))
+    blocks.append(_group(KNOWN, "id", id_group, id_group, train))
     names = {KNOWN}
     for group, role in groups:
         group_name, number = f"{role}-{group.source}", 2
@@ -174,13 +178,14 @@ drop_leaks = true
 """
 
 
-def _group(name: str, role: str, group: DraftGroup, id_group: DraftGroup) -> str:
+def _group(name: str, role: str, group: DraftGroup, id_group: DraftGroup, train: bool = True) -> str:
     comment, rule = _classes(role, group, id_group)
+    comment = "pretrained" if role == "id" and not train else comment
     lines = [f"# {COMMENTS[comment]}", "[[group]]", f"name = {_text(name)}", f"role = {_text(role)}"]
     lines.append(f"source = {_text(group.source)}")
     if comment == "noise":
         lines.append("noise = { shape = [32, 32, 3], seed = 0 }")
-    lines += [f"classes = {{ {rule} }}", f"images = {{ {_images(role, group.source)} }}"]
+    lines += [f"classes = {{ {rule} }}", f"images = {{ {_images(role, group.source, train)} }}"]
     return "\n".join(lines) + "\n"
 
 
@@ -212,7 +217,7 @@ def _by_measure(role: str, bound: tuple[str, float], draw: str) -> tuple[str, st
     return comment, f"all = [ {{ {alike} }}, {{ not = {{ {KIN} }} }} ]{draw}"
 
 
-def _images(role: str, source: str) -> str:
+def _images(role: str, source: str, trained: bool) -> str:
     if _is_noise(source):
         return f"test = {{ {NOISE} }}"
     splits = load_catalog(source).splits
@@ -220,7 +225,7 @@ def _images(role: str, source: str) -> str:
     only = train or test or _text(splits[0])
     if role == "external":
         return f"train = {{ from = {only}, all = true }}"
-    if role != "id":
+    if role != "id" or not trained:
         return f"test = {{ from = {test or only}, all = true }}"
     if train and test:
         return f"train = {{ from = {train}, all = true }}, test = {{ from = {test}, all = true }}"

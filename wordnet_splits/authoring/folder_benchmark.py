@@ -6,6 +6,7 @@ Each step is a command of its own; this module runs them one after another.
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,7 +15,7 @@ import numpy as np
 
 from wordnet_splits.audit.class_list import hierarchy_of_lists, load_class_list
 from wordnet_splits.audit.thresholds import BalancedThreshold, Thresholds, thresholds
-from wordnet_splits.authoring.drafting import parse_group
+from wordnet_splits.authoring.drafting import TRAIN, parse_group
 from wordnet_splits.authoring.folder_dataset import (
     SHOWN,
     Report,
@@ -47,6 +48,7 @@ from wordnet_splits.datasets.catalog.declarations import (
     register_declaration,
 )
 from wordnet_splits.datasets.catalog.table import known_sources
+from wordnet_splits.datasets.sources.layouts.conventions import parse_split
 from wordnet_splits.datasets.sources.roots import Roots
 from wordnet_splits.explorer import make_site
 from wordnet_splits.linking.catalog_maker import Ask
@@ -88,6 +90,7 @@ def make_benchmark(
     language: str = ENGLISH,
     ids: Path | None = None,
     hierarchy: Path | None = None,
+    train: bool = True,
     roots: Roots | None = None,
     declared: Path | None = None,
     workers: int = 1,
@@ -112,6 +115,7 @@ def make_benchmark(
     language, ids : the language of the class names, and a table of identifiers, as of `make_catalog`.
     hierarchy : file of a tree that decides in place of WordNet, for a folder without a ``dataset.toml``; it
         is copied to ``out``.
+    train : whether ID has train images; a pretrained model needs none.
     roots : folder of the source of the ID classes, if it is at hand.
     declared : file that declares the dataset if ``folder`` does not contain one: a ``dataset.toml``, or a
         recipe with ``[[source]]``. It is copied to ``out``, with its catalog and inventory if there are any.
@@ -171,15 +175,25 @@ def make_benchmark(
     counts = thresholds(dataset.name, against, measure=MEASURE, of=of_list)
     chosen = counts.balanced
     if chosen is None:
-        raise _no_threshold(counts, dataset)
+        no_train_flags = declared_flags if train else ["--no-train", *declared_flags]
+        proposal = _own_classes_as_known(name, out, counts, dataset, no_train_flags)
+        raise _no_threshold(counts, dataset, proposal)
     steps.end(*_sizes_by_threshold(counts, chosen), chosen.sentence)
 
     path = out / f"{name}.toml"
     bound = f"{dataset.name}:{MEASURE}={np.format_float_positional(chosen.threshold)}"
     groups = ("--id", known_classes.text, "--near", bound, "--far", bound)
-    steps.begin("new", name, *groups, *declared_flags, "--out", path)
+    no_train = () if train else ("--no-train",)
+    steps.begin("new", name, *groups, *no_train, *declared_flags, "--out", path)
     recipe = new_recipe(
-        name, path, known=known_classes.text, near=[bound], far=[bound], roots=used_roots, resume=True
+        name,
+        path,
+        known=known_classes.text,
+        near=[bound],
+        far=[bound],
+        roots=used_roots,
+        train=train,
+        resume=True,
     )
     evidence = [f"{row['class_id']}: {row['evidence']}; margin {row['margin']}" for row in recipe.evidence]
     steps.end(*_group_sizes(recipe.groups), *evidence, *recipe.overlaps, *recipe.left_out, *recipe.notes)
@@ -260,8 +274,29 @@ class _KnownClasses:
         return str(self.file or list_path), self.source
 
 
-def _no_threshold(counts: Thresholds, dataset: Declaration) -> DataError:
-    """Return the error for classes that no threshold divides into near and far."""
+def _own_classes_as_known(
+    name: str, out: Path, counts: Thresholds, dataset: Declaration, flags: Sequence[object]
+) -> str | None:
+    """Return the command that makes a folder's classes ID, if all of them equal a known class, else None.
+
+    Near and far are then the other classes of the source of the known ones, by the balanced threshold.
+    """
+    if any(row["value"] is not None for row in counts.rows()) or counts.against not in known_sources():
+        return None
+    chosen = thresholds(counts.against, dataset.name, measure=MEASURE).balanced
+    if chosen is None:
+        return None
+    bound = f"{counts.against}:{MEASURE}={np.format_float_positional(chosen.threshold)}"
+    splits = map(parse_split, load_catalog(dataset.name).splits)
+    has_train = any(split is not None and split.kind in TRAIN for split in splits)
+    if not has_train and "--no-train" not in flags:
+        flags = ["--no-train", *flags]
+    words = ["new", name, "--id", dataset.name, "--near", bound, "--far", bound, *map(str, flags)]
+    return shlex.join(["wordnet-splits", *words, "--out", str(out / f"{name}.toml")])
+
+
+def _no_threshold(counts: Thresholds, dataset: Declaration, command: str | None) -> DataError:
+    """Return the error for classes that no threshold divides into near and far; ``command`` is proposed."""
     rows = counts.rows()
     kin = sum(row["relation"] is not None for row in rows)
     unmapped = sum(row["value"] is None for row in rows)
@@ -273,6 +308,8 @@ def _no_threshold(counts: Thresholds, dataset: Declaration) -> DataError:
             f"are above or below one, {unmapped:,} have no synset, and {len(rows) - kin - unmapped:,} remain"
         )
         hint = "give other classes, or other known ones"
+    if command is not None and counts.equal:
+        hint = f"make them ID, and other classes of {counts.against} near and far: {command}"
     return DataError(what, where=str(dataset.catalog_file), hint=hint)
 
 

@@ -95,6 +95,7 @@ def new_recipe(
     external: Sequence[str] = (),
     roots: Roots | None = None,
     hierarchy: Path | None = None,
+    train: bool = True,
     resume: bool = False,
 ) -> NewRecipe:
     """Write a recipe with comments, and build it without reading images.
@@ -105,12 +106,14 @@ def new_recipe(
         ``known``, ``SOURCE:MEASURE=VALUE`` or ``SOURCE:MEASURE=VALUE,N`` to select by a threshold.
     roots : folders where users' datasets are declared; images are not read.
     hierarchy : file of a tree that decides in place of WordNet; copied next to the recipe.
+    train : whether ID has train images; a pretrained model needs none.
     resume : accept an existing file that has exactly the text that would be written.
 
     Raises
     ------
     UnknownNameError : the source or class does not exist.
-    RecipeError : an invalid name, or a group without classes; nothing is written.
+    RecipeError : an invalid name, a group without classes, or external sets without ``train``; nothing is
+        written.
     OutputError : the file exists already (with ``resume``: and differs), or cannot be written.
     """
     declare_roots(roots)
@@ -122,6 +125,8 @@ def new_recipe(
         raise OutputError("already exists", where=str(out), hint="remove it, or give --out")
     if not (near or far):
         raise RecipeError("a benchmark needs an OOD group", where="new", hint="give --near or --far SOURCE")
+    if external and not train:
+        raise RecipeError("external sets are trained on", where="--no-train", hint="leave out one of the two")
     id_group = parse_group(known, where="--id")
     others = [
         [parse_group(text, where=where) for text in texts]
@@ -131,7 +136,7 @@ def new_recipe(
     if own is None and hierarchy is not None:
         own = OwnHierarchy(file=hierarchy.name).located(hierarchy)
     table = "" if own is None else bring_hierarchy(own, out.absolute().parent)
-    text = draft_recipe(name, id_group, *others, sources=declarations, hierarchy=table)
+    text = draft_recipe(name, id_group, *others, sources=declarations, hierarchy=table, train=train)
     written = not out.exists()
     if not written and read_text(out) != text:
         raise OutputError(

@@ -15,7 +15,7 @@ from tests.wordnet_splits.command import Command
 from wordnet_splits.benchmark.construct import Build, build_benchmark
 from wordnet_splits.benchmark.recipe import load_recipe
 from wordnet_splits.benchmark.resolve import load_manifest
-from wordnet_splits.datasets.catalog import read_catalog
+from wordnet_splits.datasets.catalog import load_catalog, read_catalog
 
 pytestmark = pytest.mark.usefixtures("own_datasets_forgotten")
 
@@ -275,3 +275,40 @@ def test_a_mistake_is_one_line(
     assert mentions(error, said)
     assert not Path("made/pics.toml").exists()
     assert {path.name for path in Path("pics").iterdir()} == {*classes, "no pictures"}
+
+
+@pytest.mark.parametrize("splits", [{"": 2}, {"train": 2, "val": 1}])
+def test_a_part_of_the_known_source_is_proposed_as_id(command: Command, splits: dict[str, int]) -> None:
+    wnids = ["n02099601", "n02391049", "n02676566", "n04398044"]
+    own.class_folders(Path("part of it"), wnids, splits)
+    words = ("benchmark", "part of it", "--known", "imagenet1k", "--name", "part", "--out", "made")
+    done = command(*words)
+    assert done.code == 2
+    proposed = shlex.split(done.err[done.err.index("wordnet-splits new") :].strip().removesuffix(")"))[1:]
+    assert command(*proposed).code == 0
+    recipe = load_recipe(Path("made/part.toml"))
+    assert ["train" in group.images for group in recipe.group] == ["train" in splits, False, False]
+    manifest = build_benchmark(recipe).manifest
+    rows = [row for row in manifest.classes.to_pylist() if row["group"]]
+    ids = {role: {row["class_id"] for row in rows if row["role"] == role} for role in ("id", "near", "far")}
+    assert ids["id"] == set(wnids)
+    others = {item.class_id for item in load_catalog("imagenet1k")} - ids["id"]
+    assert ids["near"] | ids["far"] <= others
+    assert abs(len(ids["near"]) - len(ids["far"])) < 100
+
+
+@pytest.mark.parametrize(("splits", "tested"), [({"test": 2}, 2), ({"": 2}, 2), ({"train": 3, "test": 1}, 1)])
+def test_without_train_every_image_of_the_test_split_is_tested(
+    command: Command, splits: dict[str, int], tested: int
+) -> None:
+    own.class_folders(Path("pics"), own.SYNSETS, splits)
+    own.declare(Path("pics"), "mypics", "folders")
+    assert command("catalog", "make", "--root", "pics", "--out", "pics/mypics.tsv").code == 0
+    root = ("--root", "mypics=pics")
+    words = ("new", "mine", "--id", "mypics:zebra,teapot", "--near", "mypics", "--no-train", *root)
+    assert command(*words, "--external", "digits").code == 2
+    assert command(*words).code == 0
+    assert command("build", "mine.toml", *root).code == 0
+    groups = load_manifest(Path("build/mine")).groups
+    counts = {(g.role, g.split): g.actual for g in groups if g.split != "classes"}
+    assert counts == {("id", "test"): 2 * tested, ("near", "test"): 2 * tested}
