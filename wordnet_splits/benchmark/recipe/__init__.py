@@ -10,8 +10,8 @@ from wordnet_splits.benchmark.recipe.loading import declared_by as declared_by
 from wordnet_splits.benchmark.recipe.loading import is_shipped as is_shipped
 from wordnet_splits.benchmark.recipe.loading import load_recipe as load_recipe
 from wordnet_splits.benchmark.recipe.loading import recipe_names as recipe_names
-from wordnet_splits.benchmark.recipe.schema import Group as Group
-from wordnet_splits.benchmark.recipe.schema import ImageRule as ImageRule
-from wordnet_splits.benchmark.recipe.schema import KnownLeak as KnownLeak
-from wordnet_splits.benchmark.recipe.schema import PublishedList as PublishedList
 from wordnet_splits.benchmark.recipe.schema import Recipe as Recipe
+from wordnet_splits.benchmark.recipe.tables import Group as Group
+from wordnet_splits.benchmark.recipe.tables import ImageRule as ImageRule
+from wordnet_splits.benchmark.recipe.tables import KnownLeak as KnownLeak
+from wordnet_splits.benchmark.recipe.tables import PublishedList as PublishedList
