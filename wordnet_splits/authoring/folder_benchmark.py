@@ -281,7 +281,8 @@ def _own_classes_as_known(
 
     Near and far are then the other classes of the source of the known ones, by the balanced threshold.
     """
-    if any(row["value"] is not None for row in counts.rows()) or counts.against not in known_sources():
+    unequal = any(row["value"] is not None for row in counts.rows())
+    if unequal or not counts.equal or counts.against not in known_sources():
         return None
     chosen = thresholds(counts.against, dataset.name, measure=MEASURE).balanced
     if chosen is None:
@@ -308,7 +309,7 @@ def _no_threshold(counts: Thresholds, dataset: Declaration, command: str | None)
             f"are above or below one, {unmapped:,} have no synset, and {len(rows) - kin - unmapped:,} remain"
         )
         hint = "give other classes, or other known ones"
-    if command is not None and counts.equal:
+    if command is not None:
         hint = f"make them ID, and other classes of {counts.against} near and far: {command}"
     return DataError(what, where=str(dataset.catalog_file), hint=hint)
 
