@@ -19,6 +19,7 @@ from tests.wordnet_splits.own_tree import FAR, KNOWN, NEAR, PARENTS, TITLE
 from tests.wordnet_splits.toy import Definitions
 from wordnet_splits.base.errors import DataError, RecipeError
 from wordnet_splits.benchmark.construct import build_benchmark
+from wordnet_splits.datasets.catalog import declarations
 from wordnet_splits.negatives.mining import mine_negatives
 from wordnet_splits.wordnet.taxonomy import synsets
 
@@ -32,6 +33,7 @@ def _no_wordnet() -> Iterator[None]:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(synsets, "_embedded", refuse)
+        patch.setattr(declarations, "_REGISTERED", {})  # the datasets of this module are forgotten, too
         yield
 
 
