@@ -233,7 +233,7 @@ def _usual_ood_sets(known: ClassList, taxonomy: Taxonomy, manifests: Path | None
             continue
         manifest = load_manifest(folder, check="classes")
         own = manifest.own_hierarchy
-        if not (taxonomy.is_wordnet if own is None else own.taxonomy() is taxonomy):
+        if not (taxonomy.is_wordnet if own is None else own.taxonomy().digest == taxonomy.digest):
             continue
         (id_classes,) = _groups(manifest, ["id"])
         if {item.id for item in id_classes.classes} == ids:

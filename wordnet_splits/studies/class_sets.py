@@ -144,7 +144,7 @@ def class_set(name: str | Path | Recipe, taxonomy: Taxonomy | None = None) -> Cl
     ['tench', 'English springer']
     """
     recipe = load_recipe(name)
-    membership = decide_membership(recipe, recipe.seed, taxonomy or taxonomy_of(recipe))
+    membership = decide_membership(recipe, recipe.seed, taxonomy_of(recipe, taxonomy))
     why = {}
     for (source, class_id), verdicts in membership.refusals.items():
         group, verdict = max(reversed(verdicts), key=lambda each: bool(_superclass(each[1])))

@@ -151,7 +151,7 @@ def robust_roles(
     ----------
     benchmark : a recipe, a benchmark's name, several, or ``all`` that can be built.
     wordnets : other WordNets, folders of WNDB files or lexicons of `wn`; by default the lexicons installed.
-    taxonomy : the hierarchy; default each benchmark's. Only WordNet has another hierarchy and other WordNets.
+    taxonomy : the WordNet of benchmarks without their own hierarchy. Only WordNet has other readings.
 
     Raises
     ------
@@ -171,7 +171,7 @@ def robust_roles(
     recipes = [find_recipe(item, manifests) for item in benchmarks]
     notes: list[str] = []
     datasets = Sources.of(*(recipe.declarations for recipe in recipes))
-    hierarchies = [taxonomy or taxonomy_of(recipe) for recipe in recipes]
+    hierarchies = [taxonomy_of(recipe, taxonomy) for recipe in recipes]
     judged = list(zip(recipes, hierarchies, strict=True))
     classes = [item for recipe, of in judged for item in _classes(recipe, other_wordnets, of, notes)]
     sources = sorted({source for recipe, of in judged if of.is_wordnet for source in recipe.sources})

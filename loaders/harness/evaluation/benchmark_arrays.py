@@ -158,7 +158,8 @@ class BenchmarkArrays:
                 message = f"{key} of {' and '.join(map(str, sorted(widths)))} columns"
                 raise DataError(message, where=self.manifest.name)
             if key == "logits" and widths:
-                labels = LabelSpace.of(self.manifest.classes, self.manifest.declarations)
+                of = self.manifest
+                labels = LabelSpace.of(of.classes, of.declarations, of.own_hierarchy)
                 return self.match_columns(labels, widths.pop())
         return None
 

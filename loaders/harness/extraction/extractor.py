@@ -103,7 +103,8 @@ class BenchmarkImages:
     def class_map(self, model: Model, split: str, name: str) -> ClassMap:
         """Match the columns of a model with the benchmark's labels, after a forward pass of a few images."""
         width = output_width(model, self.group(split, name))
-        return model.class_map(LabelSpace.of(self.benchmark.classes, self.benchmark.declarations), width)
+        of = self.benchmark
+        return model.class_map(LabelSpace.of(of.classes, of.declarations, of.own_hierarchy), width)
 
     def sample(self, model: Model, split: str, name: str) -> AbstractContextManager[Tensor]:
         """Yield a few inputs from a group, with the model prepared and in evaluation mode."""

@@ -19,6 +19,7 @@ from wordnet_splits.base.errors import DataError, unknown
 from wordnet_splits.base.names import printable
 from wordnet_splits.datasets.catalog import Catalog, catalog_names, load_catalog
 from wordnet_splits.datasets.catalog.declarations import Declaration
+from wordnet_splits.datasets.catalog.own_hierarchy import OwnHierarchy
 from wordnet_splits.datasets.catalog.table import load_declared_catalog
 
 from ..data.arrays import Array, Arrays, ArrayView
@@ -35,6 +36,7 @@ class Label:
     name: str
     wnids: tuple[str, ...] = ()
     vocabulary: frozenset[str] = field(default=frozenset(), repr=False, compare=False)
+    hierarchy: OwnHierarchy | None = field(default=None, repr=False, compare=False)
 
 
 @dataclass(frozen=True)
@@ -58,9 +60,12 @@ class LabelSpace:
 
     @classmethod
     def of(
-        cls, classes: pa.Table, declarations: Mapping[str, Declaration] = MappingProxyType({})
+        cls,
+        classes: pa.Table,
+        declarations: Mapping[str, Declaration] = MappingProxyType({}),
+        hierarchy: OwnHierarchy | None = None,
     ) -> LabelSpace:
-        """Read the labels from a class table; ``declarations`` are of the datasets that its benchmark has."""
+        """Read the labels from a class table; its benchmark's declared datasets and own hierarchy, if any."""
         columns = [
             classes.column(c).to_pylist() for c in ("source", "class_id", "name", "wnids", "role", "label")
         ]
@@ -71,7 +76,8 @@ class LabelSpace:
         labels: dict[int, Label] = {}
         for source, class_id, name, wnids, role, label in zip(*columns, strict=True):
             if role == "id" and label is not None and label >= 0:
-                labels.setdefault(label, Label(class_id, name, tuple(wnids or ()), vocabularies[source]))
+                nodes = tuple(wnids or ())
+                labels.setdefault(label, Label(class_id, name, nodes, vocabularies[source], hierarchy))
         if sorted(labels) != list(range(len(labels))):
             raise DataError(f"labels {sorted(labels)[:5]}... of the class table are not 0..K-1")
         catalogs = {name: _catalog(name, declarations) for name in sorted(texts)}

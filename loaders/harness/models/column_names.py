@@ -162,7 +162,7 @@ class ColumnNames:
         found = _union(self._plain, (reading for text in texts for reading in _readings(text)))
         if not found:
             return found
-        synonyms = _synonyms(label.wnids)
+        synonyms = _synonyms(label)
         found |= _union(self._plain, map(_plain, synonyms))
         found = {column for column in found if not label.vocabulary & self._names[column] - set(texts)}
         complete = found & self._synonyms.get(synonyms, set())
@@ -173,11 +173,11 @@ def _union(table: Mapping[str, set[int]], keys: Iterable[str]) -> set[int]:
     return {column for key in keys for column in table.get(key, ())}
 
 
-def _synonyms(wnids: Sequence[str]) -> frozenset[str]:
-    if not wnids:
+def _synonyms(label: Label) -> frozenset[str]:
+    if not label.wnids:
         return frozenset()
-    taxonomy = load()
-    lemmas = (lemma for wnid in wnids if wnid in taxonomy for lemma in taxonomy.lemmas(wnid))
+    taxonomy = load() if label.hierarchy is None else label.hierarchy.taxonomy()
+    lemmas = (lemma for wnid in label.wnids if wnid in taxonomy for lemma in taxonomy.lemmas(wnid))
     return frozenset(lemma.replace("_", " ") for lemma in lemmas)
 
 

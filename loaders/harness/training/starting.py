@@ -178,7 +178,8 @@ def _are_classes(names: Sequence[str], data: TrainingData) -> bool:
         return True
     if data.manifest is None or len(names) != len(data.classes):
         return False
-    space = LabelSpace.of(data.manifest.classes, data.manifest.declarations)
+    of = data.manifest
+    space = LabelSpace.of(of.classes, of.declarations, of.own_hierarchy)
     try:
         return class_map(space, len(names), classes=names).columns == tuple(range(len(names)))
     except DataError:

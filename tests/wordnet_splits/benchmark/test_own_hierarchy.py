@@ -18,6 +18,7 @@ from wordnet_splits.base.errors import RecipeError
 from wordnet_splits.benchmark.construct import build_benchmark
 from wordnet_splits.benchmark.hierarchies import taxonomy_of
 from wordnet_splits.benchmark.manifest import Manifest, read_manifest
+from wordnet_splits.benchmark.manifest.node_changes import NodeChanges
 from wordnet_splits.benchmark.recipe import load_recipe
 from wordnet_splits.datasets.catalog.own_hierarchy import _lexicon
 from wordnet_splits.wordnet.taxonomy import Taxonomy
@@ -239,6 +240,7 @@ def test_another_version_of_it_is_another_benchmark(built: Manifest, here: Path,
     assert (found["came"], found["went"], found["renamed"]) == (["tea"], ["dog"], [])
     assert sum(mentions(word, node) for word in changed.json["words"] for node in ("tea", "dog")) >= 2
     assert command("freeze", "build/mine", "--manifests", "frozen").code == 2
+    assert len(list(NodeChanges("things 1", "things 1", same=False).sentences())) == 1
 
 
 def test_a_variant_and_a_dataset_bring_it_also(here: Path, command: Command) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -111,6 +112,9 @@ def test_lists_are_compared_in_the_hierarchy_of_their_benchmarks(built: Path, co
         (None, ["7"]),
         ("equal", []),
     ]
+    shutil.copytree(built, Path("others", built.name))  # the OOD sets of a copy are over the same hierarchy
+    usual = command("audit", "negatives", "words.txt", "--known", known, "--manifests", "others", "--json")
+    assert usual.json["words"] == negatives["words"]
 
 
 def test_pages_and_cards_name_the_hierarchy_and_its_files(built: Path, command: Command) -> None:

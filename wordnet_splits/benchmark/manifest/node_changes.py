@@ -50,6 +50,12 @@ class NodeChanges:
         if self.renamed:
             count = counted(len(self.renamed), "node")
             yield f"other names or another gloss: {count}, such as {self.renamed[0]}"
+        if (
+            not self.same
+            and self.before == self.after
+            and not (*self.moved, *self.came, *self.went, *self.renamed)
+        ):
+            yield "kinds of edges, parts or counts of the hierarchy differ"
 
 
 def _nodes(nodes: Sequence[str]) -> str:

@@ -102,5 +102,5 @@ def sums_below(graph: Graph, own: Floats) -> Floats:
         ancestors = ancestors_of(graph, nodes)
         weights = np.repeat(trees[nodes], np.diff(ancestors.indptr))
         weights[ancestors.edges == 0] = 0.0  # the node itself
-        sums += np.bincount(ancestors.nodes, weights, len(graph))
+        np.add.at(sums, ancestors.nodes, weights)
     return sums

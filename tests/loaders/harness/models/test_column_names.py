@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import cache
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -14,6 +15,7 @@ from loaders.harness.models.column_names import ColumnNames
 from wordnet_splits.base.errors import DataError
 from wordnet_splits.benchmark.resolve import load_manifest
 from wordnet_splits.datasets.catalog import catalog_names, load_catalog
+from wordnet_splits.datasets.catalog.own_hierarchy import OwnHierarchy
 from wordnet_splits.wordnet import taxonomy
 
 CORGI = Label("n02113186", "Cardigan", ("n02113186",))
@@ -73,6 +75,15 @@ def test_one_label(label: Label, names: list[str], column: int | None) -> None:
             else:
                 found = class_map(space, len(names), **options)
                 assert turned[found.columns[0]] == names[column]
+
+
+def test_synonyms_are_those_of_the_own_hierarchy(tmp_path: Path) -> None:
+    """A node may have the wnid of another synset: n02084071 is WordNet's dog."""
+    (tmp_path / "tree.tsv").write_text("child\tparent\nn02084071\tthing\n")
+    own = OwnHierarchy(file="tree.tsv").located(tmp_path / "dataset.toml")
+    label = Label("mine", "lathe", ("n02084071",), hierarchy=own)
+    names = ["dog, domestic dog, Canis familiaris", "lathe"]
+    assert class_map(LabelSpace((label,), {}), 2, classes=names).columns == (1,)
 
 
 @cache
