@@ -36,6 +36,25 @@ class Tabular:
 
     last_columns: ClassVar[tuple[str, ...]] = ()
 
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        if cls.__repr__ in (Tabular.__repr__, tuple.__repr__):
+            cls.__repr__ = Tabular.__repr__  # type: ignore[method-assign] # dataclasses keep a class's own
+
+    def __repr__(self) -> str:
+        lines = self.preview()
+        return "\n".join(lines if len(lines) <= SHOWN_ROWS else [*lines[: SHOWN_ROWS - 1], "..."])
+
+    def preview(self) -> list[str]:
+        """Return the lines that ``repr`` shows, as far as they fit: the first rows as a table."""
+        rows = list(self.rows())
+        title = f"{type(self).__name__}: {len(rows):,} row{'' if len(rows) == 1 else 's'}"
+        cells = [[_short(value) for value in row.values()] for row in rows[:SHOWN_ROWS]]
+        if len(cells) == 1:
+            return [title, *(f"{name}: {cell}" for name, cell in zip(rows[0], cells[0], strict=True))]
+        lines = text_table([*rows[0]], cells, width=PAGE_WIDTH)[0] if rows else []
+        return [title, *lines, *["..."] * (len(rows) - len(cells))]
+
     def rows(self) -> Sequence[Mapping[str, Any]]:
         """Return the rows, each with the same keys in the same order."""
         raise NotImplementedError
@@ -55,6 +74,14 @@ class Tabular:
     def _repr_html_(self) -> str:
         rows = list(self.rows())
         return html_table(rows[:SHOWN_ROWS], left_out=len(rows) - SHOWN_ROWS)
+
+
+def _short(value: object) -> str:
+    """Return a value as a text of a line, for a table of the first rows."""
+    from .names import printable  # imports this module
+
+    text = "" if value is None else f"{value:.4g}" if isinstance(value, float) else str(value)
+    return printable(text, PAGE_WIDTH // 2)
 
 
 def data_frame(rows: Iterable[Mapping[str, Any]]) -> pd.DataFrame:

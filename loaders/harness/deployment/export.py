@@ -26,6 +26,7 @@ from ..data.array_checks import tied_share
 from ..data.arrays import Array, Arrays
 from ..detectors import ConfiguredDetector
 from ..detectors.parsing import one_detector
+from ..detectors.registry import find_label
 from ..evaluation.fitting import fit_on_benchmark, require_inputs
 from ..evaluation.scoring import Fitted, confidence, detector_name, errors_of
 from ..extraction.activations import BATCH
@@ -97,7 +98,8 @@ def export_detector(
     Parameters
     ----------
     results : results on a benchmark, or their folder.
-    detector : its label in the results; for an unregistered detector its class or function.
+    detector : its label in the results, or the name of the only one of its kind, such as ``knn``; for an
+        unregistered detector its class or function.
     false_alarms : greatest acceptable share of ID images that are flagged.
     run : number of the network in the results; by default the first of the only model.
     model : the network, as `load_model` takes it; by default the network named in the results.
@@ -216,8 +218,8 @@ class _Inputs(NamedTuple):
 def _configured(results: Results, detector: Any, facts: RunFacts) -> ConfiguredDetector:
     """Return a detector of the results with the parameters that it was scored with."""
     labels = results.detectors
-    if isinstance(detector, str) and ":" not in detector and detector not in labels:
-        raise unknown("detector of these results", detector, labels, where=results.about.benchmark)
+    if isinstance(detector, str) and ":" not in detector:
+        detector = find_label(detector, labels, where=results.about.benchmark)
     configured = one_detector(detector)
     if configured.label not in labels:
         raise unknown("detector of these results", configured.label, labels, where=results.about.benchmark)

@@ -74,6 +74,9 @@ class Model:
     notes : warnings about its outputs, as sentences; known after `prepare`.
     """
 
+    def __repr__(self) -> str:
+        return f"Model({self.name} on {self.device})"
+
     def __init__(self, loaded: LoadedModel, *, device: Any, head: str | None, choice: ClassChoice) -> None:
         self.name, self.series = loaded.name, loaded.series
         self.identified, self.own_normalise = loaded.identified, loaded.normalise

@@ -15,6 +15,7 @@ from wordnet_splits.base.names import printable
 from wordnet_splits.base.tabular import (
     GAP,
     NARROWEST,
+    PAGE_WIDTH,
     Jsonable,
     Tabular,
     html_table,
@@ -159,6 +160,10 @@ class TableReport(Jsonable, Tabular, ABC):
 
     def __str__(self) -> str:
         return tables_as_text(self.tables(), self.notes)
+
+    def preview(self) -> list[str]:
+        """Return the lines of the tables that ``repr`` shows, as far as they fit."""
+        return tables_as_text(self.tables(), self.notes, PAGE_WIDTH).splitlines()
 
     def to_latex(self) -> str:
         """Return the tables as LaTeX that needs the packages booktabs and graphicx."""

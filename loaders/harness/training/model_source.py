@@ -19,6 +19,7 @@ from ..models.sources.registry import PREFIX, LoadedModel, ModelRequest, registe
 from ..models.weights import RANDOM
 from .checkpoint import load_checkpoint
 from .choices import NETWORKS, NetworkKind
+from .methods.interface import Method
 from .networks import WrappedNetwork, check_outputs
 from .recipe import TrainingRecipe, load_recipe
 from .runs import train as train_models
@@ -44,7 +45,7 @@ def train(
     network: str | nn.Module,
     benchmark: Manifest | str | Path,
     *,
-    method: str = "softmax",
+    method: str | Method = "softmax",
     recipe: TrainingRecipe | str = "openood-short",
     seed: int | None = None,
     out: str | Path | None = None,
@@ -57,7 +58,7 @@ def train(
     network : a name as in `harness.train`, or a module with an output for each ID class, and an additional
         output for outliers if the method has a background class. A copy of the module is trained, starting
         from its weights even if the recipe starts from others.
-    method : ``NAME[parameter=value]`` or ``MODULE:NAME``.
+    method : ``NAME[parameter=value]``, ``MODULE:NAME``, or an instance.
     recipe : the other settings.
     seed : by default the recipe's, else 0.
     out : folder that keeps the model and resumes an interrupted training; by default nothing is kept.

@@ -92,6 +92,12 @@ class WrappedNetwork(nn.Module):
         self.network = network
         self.__name__ = type(network).__name__  # the model's name in results
 
+    def _get_name(self) -> str:
+        return self.__name__
+
+    def __repr__(self) -> str:
+        return repr(self.network) if len(self._modules) == 1 else super().__repr__()
+
     def forward(self, x: Tensor) -> Tensor:
         """(n, 3, h, w) -> logits (n, K)."""
         logits: Tensor = self.network(x)

@@ -24,7 +24,8 @@ from .choices import named_code
 from .data import DeviceData, TrainingData, load_training_data
 from .fitting import Callback, TrainedRun, announce_cost, fit, same_request
 from .machine import Machine, choose_machine, reproducible
-from .methods.interface import BACKBONE
+from .methods.interface import BACKBONE, Method
+from .methods.registry import with_instance
 from .recipe import Run, TrainingRecipe, load_recipe
 from .starting import open_start, with_start
 from .trainer import Trainer
@@ -35,7 +36,7 @@ def train(
     recipe: TrainingRecipe | str,
     out: str | Path,
     *,
-    method: str | None = None,
+    method: str | Method | None = None,
     network: str | None = None,
     seeds: Sequence[int] | None = None,
     optimizers: Sequence[str] = (),
@@ -63,7 +64,7 @@ def train(
     benchmark : a manifest, its name, or its folder.
     recipe : a training recipe, its name, or the path of its TOML file.
     out : folder of the models: ``out/<benchmark>/<run>/``, for ``trained:`` in `evaluate`.
-    method : in place of the recipe's: ``NAME[parameter=value]`` or ``MODULE:NAME``.
+    method : in place of the recipe's: ``NAME[parameter=value]``, ``MODULE:NAME``, or an instance.
     network : by default the recipe's; see `build_network`.
     seeds : one run each; by default the recipe's seed, else 0.
     optimizers : names in the recipe, by default all.
@@ -93,7 +94,10 @@ def train(
     given = {"epochs": epochs, "images": images, "steps": steps, "batch": batch}
     check_counts(where="train", **{name: count for name, count in given.items() if count is not None})
     recipe = load_recipe(recipe, trust_model=trust_model) if isinstance(recipe, str) else recipe
-    recipe = recipe if method is None else recipe.with_method(method)
+    if isinstance(method, Method):
+        recipe = with_instance(recipe, method)
+    elif method is not None:
+        recipe = recipe.with_method(method)
     recipe = recipe if start is None else with_start(recipe, start)
     trial = steps is not None or batch is not None
     epochs = 1 if epochs is None and trial else epochs

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Mapping
-from typing import Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from wordnet_splits.base.errors import DataError
 from wordnet_splits.base.registry import Registry
 from wordnet_splits.base.untrusted import import_object
 
-from ...data.parameters import convert_parameters, parse_named
+from ...data.parameters import convert_parameters, format_named, parse_named
 from .interface import Method
+
+if TYPE_CHECKING:
+    from ..recipe import TrainingRecipe
 
 MethodClass = TypeVar("MethodClass", bound=type[Method])
 METHODS: Final = Registry[type[Method]]("training method", str(__package__), "wordnet_splits.methods")
@@ -65,6 +68,28 @@ def get_method(
     where = f"{where}: {name}"
     defaults = {item.name: item.default for item in dataclasses.fields(cls)}
     return cls(**convert_parameters(cls, defaults, {**written, **(parameters or {})}, where))
+
+
+def with_instance(recipe: TrainingRecipe, method: Method) -> TrainingRecipe:
+    """Return a recipe with an instance of a method in place of its own, as `TrainingRecipe.with_method`.
+
+    Raises
+    ------
+    DataError : not a method, or one that its name does not find, such as a class inside a function.
+    """
+    cls: Any = type(method)
+    _check(cls)
+    if method == recipe.build_method():
+        return recipe
+    name = str(vars(cls).get("name", ""))
+    if name not in METHODS.names() or METHODS[name] is not cls:
+        name = f"{cls.__module__}:{cls.__qualname__}"
+    values = {item.name: getattr(method, item.name) for item in dataclasses.fields(cls)}
+    if "<locals>" in name or get_method(name, values) != method:
+        raise DataError("a method's class must be found by its name in a module", where=name)
+    text = format_named(name, {key: repr(value) for key, value in values.items()})
+    note = f"method {text} in place of {recipe.method.name}"
+    return recipe.with_note(text, note, method={"name": name, **values})
 
 
 def _class_of(name: str, where: str) -> type[Method]:

@@ -378,6 +378,11 @@ def test_values_take_aliases_and_keep_near_and_far_apart(given: Sequence[str], m
     assert [*of_alias] == ["model", "detector", "role", "group", "run", "value"]
 
 
+def test_a_detector_with_several_values_is_not_guessed() -> None:
+    with raises(UnknownNameError, where="made", near="knn[k=5]"):
+        evaluated(OPEN_SET, "knn[k=5],knn[k=6]").values("auroc", detector="knn")
+
+
 @pytest.mark.parametrize(("metric", "factor"), [("AUROC", 100), ("aurc_unknown", 1000), ("accuracy", 100)])
 def test_a_summary_is_the_table_of_a_metric_by_set(metric: str, factor: float) -> None:
     results = evaluated(OPEN_SET, "msp,energy", runs=2)

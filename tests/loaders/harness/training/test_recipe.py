@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -10,9 +11,17 @@ from torch import nn
 import loaders
 from loaders.harness.training import fitting
 from loaders.harness.training.choices import NETWORKS
+from loaders.harness.training.methods.classification import Softmax
+from loaders.harness.training.methods.registry import get_method, with_instance
 from loaders.harness.training.recipe import Resizing, Run, load_recipe, recipe_names
 from tests.raising import raises
 from wordnet_splits.base.errors import DataError, RecipeError, SplitsError, UnknownNameError
+
+
+@dataclass(frozen=True)
+class Halved(Softmax):
+    factor: float = 0.1 + 0.2  # more digits than %g writes
+
 
 SMALL: dict[str, Any] = {"recipe": "digits-demo", "epochs": 1, "images": 60, "device": "cpu"}
 
@@ -200,7 +209,24 @@ def test_a_module_is_copied_trained_from_its_weights_and_evaluated() -> None:
     results = loaders.evaluate(network, "digits", "output", groups=["uniform"])
     assert results.values("auroc", group="uniform")["value"].tolist()
     assert "Model Sequential: weights as given in Python" in str(results)
+    assert repr(network).startswith("Sequential(")
     assert set(NETWORKS) == names
+
+
+@pytest.mark.parametrize("text", ["softmax", "logitnorm[tau=0.125]", "confbranch", f"{__name__}:Halved"])
+def test_a_method_is_an_instance_or_its_text(text: str) -> None:
+    recipe, instance = load_recipe("digits-demo"), get_method(text)
+    assert with_instance(recipe, instance).build_method() == recipe.with_method(text).build_method()
+    assert (with_instance(recipe, instance) is recipe) == (text == "softmax")
+
+
+def test_a_method_that_no_name_finds_is_refused() -> None:
+    @dataclass(frozen=True)
+    class Local(Halved):
+        pass
+
+    with raises(DataError, where="Local"):
+        with_instance(load_recipe("digits-demo"), Local())
 
 
 def test_progress_shows_the_recipe_and_the_costs(
