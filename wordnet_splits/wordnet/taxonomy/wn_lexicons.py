@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from wordnet_splits.base.errors import TaxonomyError
 from wordnet_splits.base.lazy import need
+from wordnet_splits.base.names import printable
 from wordnet_splits.wordnet.taxonomy.hierarchy_files import Rows
 
 if TYPE_CHECKING:
@@ -69,6 +70,8 @@ def read_lexicon(specifier: str) -> tuple[Rows, Rows]:
     ends = [(child, parent, kind) for (child, parent, _), kind in edges.items()]
     words = {name: [sense.word().lemma() for sense in synset.senses()] for name, synset in synsets.items()}
     numbers = _sense_numbers(lexicon, words)
+    if word := next((word for word in numbers if "|" in word), None):
+        raise TaxonomyError(f"a word must be without |, got {printable(word, 40)!r}", where=specifier)
     names = [
         "|".join(f"{word}#{numbers[_key(word)][name]}" for word in dict.fromkeys(lemmas))
         for name, lemmas in words.items()

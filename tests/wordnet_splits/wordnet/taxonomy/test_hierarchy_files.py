@@ -73,6 +73,11 @@ def test_an_extension_is_read_with_the_lexicon_that_it_extends(lexicon: str, tmp
     assert mine.gloss("mine-7-n") == "a young dog"
     alone.to_files(tmp_path / "tree.tsv", tmp_path / "nodes.tsv")
     assert Taxonomy.from_files(tmp_path / "tree.tsv", tmp_path / "nodes.tsv").digest == alone.digest
+    barred = EXTENSION.replace('"puppy"', '"pup|py"').replace('version="1"', 'version="2"')
+    (tmp_path / "barred.xml").write_text(barred)
+    wn.add(tmp_path / "barred.xml", progress_handler=None)
+    with raises(TaxonomyError, where="mine:2"):  # a bar separates names
+        load("mine:2")
 
 
 @pytest.mark.parametrize("given", ["oewn:1066", "oewn:*", "oewn:", ":2024"])
