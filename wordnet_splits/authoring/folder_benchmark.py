@@ -89,7 +89,7 @@ def make_benchmark(
     ask: Ask | None = None,
     language: str = ENGLISH,
     ids: Path | None = None,
-    hierarchy: Path | None = None,
+    hierarchy: str | Path | None = None,
     train: bool = True,
     roots: Roots | None = None,
     declared: Path | None = None,
@@ -146,7 +146,7 @@ def make_benchmark(
     if declaration is not None:
         beside = copy_declaration(declaration, folder, out, steps)
     elif dataset_name is None:
-        beside = declare_folder(folder, name, out, steps, hierarchy)
+        beside = declare_folder(folder, name, out, steps, None if hierarchy is None else Path(hierarchy))
     else:
         beside = None
         register_declaration(folder, dataset_name)

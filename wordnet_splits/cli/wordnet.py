@@ -113,11 +113,12 @@ def compare_synsets(
     def print_measures() -> None:
         up, _, down = similarity.path_between(a, b, taxonomy)
         names = {wnid: taxonomy.name(wnid) for wnid in (*up, *down, result["lcs"])}
-        pair = f"{names[a]} ({a}) and {names[b]} ({b})"
+        named = {wnid: wnid if wnid == name else f"{name} ({wnid})" for wnid, name in names.items()}
+        pair = f"{named[a]} and {named[b]}"
         to_stdout(", ".join([pair, taxonomy.title, *([hierarchy] if taxonomy.is_wordnet else [])]))
-        to_stdout(f"  least common subsumer  {names[result['lcs']]} ({result['lcs']})")
+        to_stdout(f"  least common subsumer  {named[result['lcs']]}")
         to_stdout(f"  {' > '.join(names[w] for w in up)} | {' > '.join(names[w] for w in down)}")
-        print_lines(f"  {key:9} {result[key]:<9.6g} {constants(key, taxonomy)}".rstrip() for key in shown)
+        print_lines(f"  {key:9} {result[key] + 0:<9.6g} {constants(key, taxonomy)}".rstrip() for key in shown)
 
     print_result(result, json, print_measures)
     return DONE
@@ -174,7 +175,8 @@ def _tree_lines(node: dict[str, Any], kind: str, joint: str = "", indent: str = 
     from wordnet_splits.base.names import counted
 
     count = counted(node["classes" if "classes" in node else "synsets"], kind)
-    lines = [f"{joint}{node['name']}  {node['wnid']}  {count}"]
+    names = "  ".join(dict.fromkeys((node["name"], node["wnid"])))
+    lines = [f"{joint}{names}  {count}"]
     *others, last = node["children"] or [None]
     for child in others:
         lines += _tree_lines(child, kind, f"{indent}|- ", f"{indent}|  ")

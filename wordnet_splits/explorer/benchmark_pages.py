@@ -52,7 +52,7 @@ def index_entry(manifest: Manifest) -> dict[str, Any]:
         "classes": manifest.classes.num_rows,
         "roles": dict(sorted(Counter(manifest.classes["role"].to_pylist()).items())),
         "transforms": dict(recipe.transforms),
-        "rules": {group.name: _rule_sentence(group) for group in recipe.group},
+        "rules": {group.name: _rule_sentence(group, taxonomy.noun) for group in recipe.group},
         "leaks": [leak.sentence for leak in manifest.data.leaks],
         "about": _about(recipe.about),
         "cite": "\n\n".join(entry.bibtex for entry in cite_benchmark(manifest).entries),
@@ -71,8 +71,8 @@ def _about(about: About) -> dict[str, Any]:
     return {**about.as_dict(), "authors": authors, **licence}
 
 
-def _rule_sentence(group: Group) -> str:
-    words = rule_words(group.classes, group.source)
+def _rule_sentence(group: Group, noun: str) -> str:
+    words = rule_words(group.classes, group.source, noun)
     return f"{words[0].upper()}{words[1:]}."
 
 
@@ -118,7 +118,8 @@ def benchmark_page(manifest: Manifest, synsets: SynsetNumbers, samples: Samples)
 def _rule_sentences(manifest: Manifest, rows: Sequence[Mapping[str, Any]]) -> list[str]:
     """Return each class's rule in words; a class outside all sets gets every rule that could take it."""
     recipe = load_recipe(manifest)
-    by_group = {group.name: _rule_sentence(group) for group in recipe.group}
+    noun = taxonomy_of(manifest).noun
+    by_group = {group.name: _rule_sentence(group, noun) for group in recipe.group}
     by_source: dict[str, list[str]] = {}
     for group in recipe.group:
         by_source.setdefault(group.source, []).append(by_group[group.name])

@@ -153,8 +153,10 @@ def _benchmark(manifest: Manifest) -> str:
     if data.awaiting:
         awaited = ", ".join(data.awaiting)
         lines += [f"- images of {awaited} are awaited: their ids are in no list that we may read"]
+    noun = taxonomy_of(manifest).noun
     lines += [
-        f"- {group.name}: {markdown_text(rule_words(group.classes, group.source))}" for group in recipe.group
+        f"- {group.name}: {markdown_text(rule_words(group.classes, group.source, noun))}"
+        for group in recipe.group
     ]
     measures = (bound.measure for group in recipe.group for bound in bounds_in(group.classes))
     if words := constants_of(measures, taxonomy_of(manifest)):

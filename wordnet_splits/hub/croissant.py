@@ -123,7 +123,9 @@ def croissant_of(
         data_collection=f"Chosen from {datasets} by rules over {hierarchy}, which the description gives.",
         data_collection_type=None if manifest.declarations else ["Secondary Data Analysis"],
         data_collection_missing_data=f"Image ids of {awaited} are awaited." if awaited else "None.",
-        data_annotation_protocol=[f"{g.name}: {rule_words(g.classes, g.source)}" for g in recipe.group],
+        data_annotation_protocol=[
+            f"{g.name}: {rule_words(g.classes, g.source, taxonomy_of(manifest).noun)}" for g in recipe.group
+        ],
         data_release_maintenance_plan=_maintenance(manifest),
     )
     written = json.loads(json.dumps(croissant.to_json(), default=str))

@@ -34,8 +34,8 @@ PARENTS_NAMED: Final = 5
 """Most parents that the refusals of a rule name."""
 
 
-def rule_words(rule: Expression, source: str = "") -> str:
-    """Return a phrase for the classes that a rule accepts.
+def rule_words(rule: Expression, source: str = "", noun: str = "synset") -> str:
+    """Return a phrase for the classes that a rule accepts; ``noun`` is that of the hierarchy's nodes.
 
     >>> from wordnet_splits.benchmark.recipe import load_recipe
     >>> rule_words(load_recipe("digits").group[1].classes, "digits")
@@ -43,7 +43,7 @@ def rule_words(rule: Expression, source: str = "") -> str:
     """
     of_source = f" of {source}" if source else ""
     all_of_source = rule.operator == "listed" and rule.value == Operand(kind="source", name=source)
-    clause = f" that {_predicate(rule)}" if rule.operator and not all_of_source else ""
+    clause = f" that {_predicate(rule, noun)}" if rule.operator and not all_of_source else ""
     if not isinstance(rule, ClassRule) or rule.draw is None:
         return f"{'the' if clause else 'all'} classes{of_source}{clause}"
     noun = "class" if rule.draw == 1 else "classes"
@@ -53,19 +53,19 @@ def rule_words(rule: Expression, source: str = "") -> str:
     )
 
 
-def _predicate(rule: Expression, *, negated: bool = False) -> str:
+def _predicate(rule: Expression, noun: str, *, negated: bool = False) -> str:
     """Return a rule in words; a negation is applied to the parts of ``all`` and ``any``."""
     operator, value = rule.operator, rule.value
     if operator == "not":
-        return _predicate(value, negated=not negated)
+        return _predicate(value, noun, negated=not negated)
     if operator in ("all", "any"):
-        parts = [_predicate(part, negated=negated) for part in value]
+        parts = [_predicate(part, noun, negated=negated) for part in value]
         if len(parts) == 1:
             return parts[0]
         nested = [part.operator in ("all", "any") and len(part.value) > 1 for part in value]
         texts = [f"({text})" if inner else text for text, inner in zip(parts, nested, strict=True)]
         return (", and " if (operator == "all") != negated else ", or ").join(texts)
-    clause = _clause(rule)
+    clause = _clause(rule, noun)
     if not negated:
         return clause
     if operator == "rest":
@@ -73,7 +73,7 @@ def _predicate(rule: Expression, *, negated: bool = False) -> str:
     return f"are not {clause.removeprefix('are ')}" if clause.startswith("are ") else f"do not {clause}"
 
 
-def _clause(rule: Expression) -> str:
+def _clause(rule: Expression, noun: str) -> str:
     value = rule.value
     if isinstance(value, SimilarityBound):
         bound = f"less than {value.below}" if value.above is None else f"at least {value.above}"
@@ -91,10 +91,14 @@ def _clause(rule: Expression) -> str:
         kind = f"subtrees of 2 to {value.largest} classes" if value.unit == "subtrees" else "leaves"
         return f"are held out as {kind} {_operand_words(value.of)}, at most {value.classes:,} classes"
     if isinstance(value, KeywordOverlap):
-        options = [text for (key, choice), text in KEYWORD_OPTIONS.items() if getattr(value, key) == choice]
+        options = [
+            _of_nodes(text, noun)
+            for (key, choice), text in KEYWORD_OPTIONS.items()
+            if getattr(value, key) == choice
+        ]
         any_class = "every class of" if rule.operator == "clear_of" else "a class of"
         text = CLEAR_OF if rule.operator == "clear_of" else OPERATORS[rule.operator].clause
-        clause = text.format(_operand_words(value.with_, any_class))
+        clause = _of_nodes(text, noun).format(_operand_words(value.with_, any_class))
         return f"{clause} ({'; '.join(options)})" if options else clause
     if rule.operator == "listed":
         return f"are {_operand_words(value, 'in')}"
@@ -102,8 +106,14 @@ def _clause(rule: Expression) -> str:
     template = OPERATORS[rule.operator].clause
     if not template:
         return f"fulfil {rule.operator} with {words} ({MEANINGS[rule.operator]})"
-    clause = RELATIONS.get(rule.relation or "", template).format(words)
+    clause = _of_nodes(RELATIONS.get(rule.relation or "", template), noun).format(words)
     return f"{clause}, in any sense of their name" if rule.senses == "any" else clause
+
+
+def _of_nodes(template: str, noun: str) -> str:
+    if noun == "synset":
+        return template
+    return template.replace("direct hypernym", "parent").replace("synset", noun)
 
 
 def _slice_words(part: Slice) -> str:

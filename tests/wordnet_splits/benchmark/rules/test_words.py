@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 from typing import Any
 
 import pytest
@@ -62,6 +63,19 @@ EQUAL = {"overlaps": "source:cifar10", "relation": "equal"}
 )
 def test_rules_are_read_as_sentences(rule: dict[str, Any], words: str) -> None:
     assert rule_words(ClassRule.model_validate(rule), "x").removeprefix("the classes of x ") == words
+
+
+def test_rules_over_a_custom_hierarchy_are_worded_without_wordnet() -> None:
+    rules: list[dict[str, Any]] = [
+        {"shares_parent_with": ["synset-1"]},
+        {"below_parent_of": "group:id"},
+        {"overlaps": "group:id", "relation": "kin"},
+        {"keyword_overlap": {"with": "group:id", "nodes": "subtree"}},
+        {"not": {"all": [{"clear_of": {"with": "group:id"}}, {"shares_name_with": "group:id"}]}},
+    ]
+    words = [rule_words(ClassRule.model_validate(rule), "x", noun="node") for rule in rules]
+    assert [re.findall(r"hypernym|synsets?(?!-1)|WordNet", text) for text in words] == [[]] * len(rules)
+    assert "synset-1" in words[0]
 
 
 def test_a_negation_of_a_compound_keeps_its_meaning() -> None:
