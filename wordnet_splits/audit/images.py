@@ -16,7 +16,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from wordnet_splits.audit.class_list import ClassList
-from wordnet_splits.base.tabular import Jsonable, Tabular
+from wordnet_splits.base.jsonable import Jsonable
+from wordnet_splits.base.tabular import Tabular
 from wordnet_splits.datasets.catalog import catalog_names, load_catalog
 from wordnet_splits.datasets.catalog.inventory import (
     available_lists,

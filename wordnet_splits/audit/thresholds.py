@@ -28,9 +28,10 @@ from wordnet_splits.audit.class_list import (
 from wordnet_splits.base import plotting
 from wordnet_splits.base.drawing import BLACK, BLUE, GREY, ORANGE
 from wordnet_splits.base.errors import DataError
+from wordnet_splits.base.jsonable import Jsonable, to_json
 from wordnet_splits.base.parquet import schema_of, write_table
 from wordnet_splits.base.shapes import Line, Lines
-from wordnet_splits.base.tabular import Jsonable, Tabular, to_json
+from wordnet_splits.base.tabular import Tabular
 from wordnet_splits.benchmark.rules.relations import EQUAL, KnownClasses
 from wordnet_splits.wordnet.similarity import pairs as similarity
 from wordnet_splits.wordnet.taxonomy import Taxonomy

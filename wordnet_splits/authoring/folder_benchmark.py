@@ -30,9 +30,10 @@ from wordnet_splits.authoring.new_recipe import check_new_name, new_recipe
 from wordnet_splits.authoring.verdict import BenchmarkVerdict, judge_benchmark
 from wordnet_splits.base.errors import DataError, OutputError, RecipeError
 from wordnet_splits.base.files import write_text
+from wordnet_splits.base.jsonable import Jsonable
 from wordnet_splits.base.names import counted
 from wordnet_splits.base.progress import Progress
-from wordnet_splits.base.tabular import Jsonable, text_table
+from wordnet_splits.base.tabular import text_table
 from wordnet_splits.benchmark.checks.verify import verify_benchmark
 from wordnet_splits.benchmark.construct import build_benchmark
 from wordnet_splits.benchmark.manifest import GroupRow

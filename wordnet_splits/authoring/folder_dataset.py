@@ -14,10 +14,10 @@ import pyarrow as pa
 from wordnet_splits.authoring.drafting import bring_hierarchy
 from wordnet_splits.base.errors import DataError, MissingImageError, OutputError, RecipeError, SourceError
 from wordnet_splits.base.files import locked, write_bytes, write_text
+from wordnet_splits.base.jsonable import Jsonable
 from wordnet_splits.base.names import counted
 from wordnet_splits.base.parquet import read_table, write_table
 from wordnet_splits.base.progress import Progress
-from wordnet_splits.base.tabular import Jsonable
 from wordnet_splits.base.text_formats import parse_toml
 from wordnet_splits.base.untrusted import read_text
 from wordnet_splits.benchmark.construct.digesting import read_digests

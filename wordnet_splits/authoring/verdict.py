@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from wordnet_splits.base.jsonable import Jsonable
 from wordnet_splits.base.names import counted, listed
-from wordnet_splits.base.tabular import Jsonable
 from wordnet_splits.benchmark.detectable import power
 from wordnet_splits.benchmark.manifest import Manifest
 from wordnet_splits.benchmark.recipe import Recipe

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final, Self
 
-from wordnet_splits.base.tabular import Jsonable
+from wordnet_splits.base.jsonable import Jsonable
 
 LONGEST_SHOWN: Final = 200
 """Longest part of an unknown name that a message shows, in letters."""

@@ -1,4 +1,4 @@
-"""Results as JSON and as rows: tables for programs, and text, HTML, Markdown and CSV for people."""
+"""Results as rows: tables for programs, and text, HTML, Markdown and CSV for people."""
 
 from __future__ import annotations
 
@@ -7,11 +7,13 @@ import re
 import shutil
 import sys
 import textwrap
-from collections.abc import Iterable, Mapping, Sequence, Set
-from dataclasses import fields, is_dataclass
+from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from itertools import zip_longest
-from typing import TYPE_CHECKING, Any, ClassVar, Final, TextIO, TypeVar, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Final, TextIO, TypeVar
+
+from wordnet_splits.base.lazy import MissingPackageError
+from wordnet_splits.base.names import printable
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -78,8 +80,6 @@ class Tabular:
 
 def _short(value: object) -> str:
     """Return a value as a text of a line, for a table of the first rows."""
-    from .names import printable  # imports this module
-
     text = "" if value is None else f"{value:.4g}" if isinstance(value, float) else str(value)
     return printable(text, PAGE_WIDTH // 2)
 
@@ -89,8 +89,6 @@ def data_frame(rows: Iterable[Mapping[str, Any]]) -> pd.DataFrame:
     try:
         import pandas as pd
     except ImportError:
-        from .lazy import MissingPackageError  # imports this module
-
         raise MissingPackageError("pandas is not installed", hint="pip install pandas") from None
     return pd.DataFrame([dict(row) for row in rows])
 
@@ -240,38 +238,3 @@ def _cell(value: object) -> str:
     if isinstance(value, int) and not isinstance(value, bool):
         return f"{value:,}"
     return escape(f"{value:.4g}" if isinstance(value, float) else str(value))
-
-
-class Jsonable:
-    """Base of dataclasses that are printed as a JSON object.
-
-    ``derived`` names properties that follow the fields, ``omitted`` fields that are left out. Names that
-    begin with an underscore are left out, too.
-    """
-
-    derived: ClassVar[tuple[str, ...]] = ()
-    omitted: ClassVar[tuple[str, ...]] = ()
-
-    def as_dict(self) -> dict[str, Any]:
-        """Return the fields and derived properties by name, converted by `to_json`."""
-        names = [f.name for f in fields(cast(Any, self)) if f.name not in self.omitted]
-        return {n: to_json(getattr(self, n)) for n in (*names, *self.derived) if not n.startswith("_")}
-
-
-def to_json(value: object) -> Any:
-    """Return a value that `json` can write: bytes in hex, sets sorted, paths and other objects as text."""
-    if isinstance(value, Jsonable):
-        return value.as_dict()
-    if is_dataclass(value) and not isinstance(value, type):
-        return {f.name: to_json(getattr(value, f.name)) for f in fields(value)}
-    if isinstance(value, Mapping):
-        return {str(key): to_json(item) for key, item in value.items()}
-    if isinstance(value, bytes):
-        return value.hex()
-    if isinstance(value, str | int | float | bool | None):
-        return value
-    if isinstance(value, Set):
-        return sorted(map(to_json, value))
-    if isinstance(value, Sequence):
-        return [to_json(item) for item in value]
-    return str(value)

@@ -19,8 +19,9 @@ from typing import Any
 import numpy as np
 
 from wordnet_splits.base.errors import DataError
+from wordnet_splits.base.jsonable import Jsonable
 from wordnet_splits.base.names import counted
-from wordnet_splits.base.tabular import Jsonable, Tabular
+from wordnet_splits.base.tabular import Tabular
 from wordnet_splits.benchmark.clusters import LEVELS, ClassKey, subtree_clusters
 from wordnet_splits.benchmark.explain import manifest_of
 from wordnet_splits.benchmark.manifest import GroupRow, Manifest

@@ -18,9 +18,10 @@ from urllib.request import Request, urlopen
 
 from wordnet_splits.base.errors import HubError, OutputError, SourceError, UnsafeDataError, unknown
 from wordnet_splits.base.files import PART, locked, replacing, write_text, writing
+from wordnet_splits.base.jsonable import Jsonable
 from wordnet_splits.base.names import printable
 from wordnet_splits.base.progress import Progress, Silent
-from wordnet_splits.base.tabular import Jsonable, Tabular
+from wordnet_splits.base.tabular import Tabular
 from wordnet_splits.base.untrusted import open_untrusted, path_below
 from wordnet_splits.datasets.sources import SourceInfo, source_class, source_info
 from wordnet_splits.datasets.sources.source import Download

@@ -18,9 +18,9 @@ import pyarrow.compute as pc
 from wordnet_splits.base import pages
 from wordnet_splits.base.errors import DataError, OutputError, Problem, SourceError, SplitsError
 from wordnet_splits.base.files import locked
+from wordnet_splits.base.jsonable import Jsonable
 from wordnet_splits.base.names import is_one_line, printable
 from wordnet_splits.base.progress import Progress, Silent
-from wordnet_splits.base.tabular import Jsonable
 from wordnet_splits.base.text_formats import StrictModel, read_sealed, write_sealed
 from wordnet_splits.benchmark.image_sets import open_images
 from wordnet_splits.datasets.catalog.image_pairs import (

@@ -22,9 +22,9 @@ from wordnet_splits.base.errors import (
     unknown,
 )
 from wordnet_splits.base.files import locked, replacing_folder, writing
+from wordnet_splits.base.jsonable import to_json
 from wordnet_splits.base.names import printable
 from wordnet_splits.base.progress import Progress, Silent
-from wordnet_splits.base.tabular import to_json
 from wordnet_splits.base.untrusted import LARGEST_IMAGE, open_untrusted, read_image
 from wordnet_splits.benchmark.images.raw_images import (
     MAGIC_BYTES,

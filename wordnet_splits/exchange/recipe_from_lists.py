@@ -14,10 +14,10 @@ import pyarrow as pa
 
 from wordnet_splits.base.errors import DataError, OutputError, Problem
 from wordnet_splits.base.files import write_text
+from wordnet_splits.base.jsonable import to_json
 from wordnet_splits.base.names import printable
 from wordnet_splits.base.parquet import write_table
 from wordnet_splits.base.progress import Progress
-from wordnet_splits.base.tabular import to_json
 from wordnet_splits.base.text_formats import toml_table
 from wordnet_splits.benchmark.construct import build_benchmark
 from wordnet_splits.benchmark.construct.classes import number_classes

@@ -19,9 +19,9 @@ from typing import Any, Final
 from wordnet_splits.audit.thresholds import thresholds
 from wordnet_splits.base import files
 from wordnet_splits.base.errors import DataError, OutputError, SplitsError
+from wordnet_splits.base.jsonable import Jsonable
 from wordnet_splits.base.parquet import read_table
 from wordnet_splits.base.progress import Progress, Silent
-from wordnet_splits.base.tabular import Jsonable
 from wordnet_splits.benchmark.hierarchies import taxonomy_of
 from wordnet_splits.benchmark.manifest import Manifest
 from wordnet_splits.benchmark.manifest.loading import manifest_names, shipped_folder

@@ -29,7 +29,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from wordnet_splits.base.errors import DataError
-from wordnet_splits.base.tabular import Jsonable
+from wordnet_splits.base.jsonable import Jsonable
 from wordnet_splits.metrics.counts import Array
 
 ROUNDING = 1e-9

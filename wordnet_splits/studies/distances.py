@@ -12,8 +12,9 @@ import numpy as np
 from wordnet_splits.base import plotting
 from wordnet_splits.base.drawing import BLUE, ORANGE
 from wordnet_splits.base.errors import unknown
+from wordnet_splits.base.jsonable import Jsonable
 from wordnet_splits.base.shapes import Box, Boxes
-from wordnet_splits.base.tabular import Jsonable, Tabular
+from wordnet_splits.base.tabular import Tabular
 from wordnet_splits.benchmark.construct.assemble import MEASURES
 from wordnet_splits.benchmark.explain import manifest_of
 from wordnet_splits.benchmark.manifest import Manifest

@@ -8,7 +8,7 @@ from itertools import chain
 from typing import Any, ClassVar
 
 from wordnet_splits.base.errors import DataError
-from wordnet_splits.base.tabular import to_json
+from wordnet_splits.base.jsonable import to_json
 from wordnet_splits.benchmark.clusters import Level
 from wordnet_splits.metrics.registry import CALIBRATION, GAMMAS
 from wordnet_splits.metrics.robustness import CV, Formula, get_formula

@@ -16,8 +16,8 @@ import numpy as np
 from pydantic.dataclasses import dataclass as pydantic_dataclass
 
 from wordnet_splits.base.errors import SplitsError, unknown
+from wordnet_splits.base.jsonable import Jsonable
 from wordnet_splits.base.names import printable
-from wordnet_splits.base.tabular import Jsonable
 from wordnet_splits.base.untrusted import import_object
 
 from ..data.arrays import Array

@@ -16,8 +16,8 @@ from typing import Literal
 from pydantic import Field, model_validator
 
 from wordnet_splits.base.digests import digest_json
+from wordnet_splits.base.jsonable import Jsonable
 from wordnet_splits.base.progress import Progress, Relabelled, Silent
-from wordnet_splits.base.tabular import Jsonable
 from wordnet_splits.base.text_formats import Sha256, StrictModel, read_sealed, write_sealed
 
 from ..models.reproducibility import current_ranks

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from wordnet_splits.base.errors import DataError, unknown
-from wordnet_splits.base.tabular import Jsonable
+from wordnet_splits.base.jsonable import Jsonable
 from wordnet_splits.benchmark.manifest import Manifest
 from wordnet_splits.hierarchy import RULES, Rule, balanced_means, compare_answers, parse_rule
 from wordnet_splits.metrics.draws import resample_counts

@@ -13,10 +13,10 @@ from pydantic import Field
 
 from wordnet_splits.base import files
 from wordnet_splits.base.errors import DataError
+from wordnet_splits.base.jsonable import Jsonable
 from wordnet_splits.base.names import listed
 from wordnet_splits.base.parquet import read_table, write_table
 from wordnet_splits.base.progress import Progress, Silent
-from wordnet_splits.base.tabular import Jsonable
 from wordnet_splits.base.text_formats import BenchmarkName, Count, read_sealed, write_sealed
 from wordnet_splits.base.untrusted import GiB, sha256_of
 

@@ -12,9 +12,10 @@ import pyarrow as pa
 
 from wordnet_splits.base.errors import DataError, unknown
 from wordnet_splits.base.files import as_path
+from wordnet_splits.base.jsonable import Jsonable
 from wordnet_splits.base.parquet import read_table, schema_of, write_table_file
 from wordnet_splits.base.progress import Progress, Silent
-from wordnet_splits.base.tabular import Jsonable, Tabular, from_csv_cell
+from wordnet_splits.base.tabular import Tabular, from_csv_cell
 from wordnet_splits.base.text_formats import csv_rows
 from wordnet_splits.metrics import get_metric
 from wordnet_splits.metrics.registry import OTHER_VALUES

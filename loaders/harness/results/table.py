@@ -11,12 +11,12 @@ from html import escape
 from itertools import groupby
 from typing import Any, ClassVar, Final, TypeVar
 
+from wordnet_splits.base.jsonable import Jsonable
 from wordnet_splits.base.names import printable
 from wordnet_splits.base.tabular import (
     GAP,
     NARROWEST,
     PAGE_WIDTH,
-    Jsonable,
     Tabular,
     html_table,
     markdown_table,

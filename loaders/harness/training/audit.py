@@ -16,7 +16,8 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from wordnet_splits.base.tabular import Jsonable, Tabular
+from wordnet_splits.base.jsonable import Jsonable
+from wordnet_splits.base.tabular import Tabular
 
 from ..data.arrays import Array
 from .audit_steps import check_inputs, check_kept, check_trained

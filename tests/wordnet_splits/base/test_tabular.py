@@ -15,15 +15,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from wordnet_splits.base import tabular
-from wordnet_splits.base.tabular import (
-    Jsonable,
-    csv_cell,
-    from_csv_cell,
-    markdown_table,
-    markdown_text,
-    to_json,
-    write_csv,
-)
+from wordnet_splits.base.jsonable import Jsonable, to_json
+from wordnet_splits.base.tabular import csv_cell, from_csv_cell, markdown_table, markdown_text, write_csv
 
 FORMULAS = ["=1+1", "+cmd", "-x", "-1+1", "@SUM(A1)", "\t=1", "\r=1", "'=1", "''@x", "-", "+1 dog"]
 PLAIN = ["dog", "", "-1", "+1.5", "-.5e-3", "1-2", "'dog'", "a=b"]

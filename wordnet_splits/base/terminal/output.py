@@ -23,7 +23,7 @@ LONGEST_LINE = 100_000
 
 
 class Result(Protocol):
-    """Anything that `print_result` prints: most often a `wordnet_splits.base.tabular.Jsonable`."""
+    """Anything that `print_result` prints: most often a `wordnet_splits.base.jsonable.Jsonable`."""
 
     def as_dict(self) -> dict[str, Any]:
         """Return the JSON object."""

@@ -20,8 +20,9 @@ from typing import Any, ClassVar
 import pyarrow.compute as pc
 
 from wordnet_splits.base.errors import SplitsError
+from wordnet_splits.base.jsonable import Jsonable
 from wordnet_splits.base.progress import Progress, Silent
-from wordnet_splits.base.tabular import Jsonable, Tabular
+from wordnet_splits.base.tabular import Tabular
 from wordnet_splits.benchmark.checks.listing import benchmark_folders
 from wordnet_splits.benchmark.construct.population import NO_POSITIONS, count_difference, expand
 from wordnet_splits.benchmark.manifest import Manifest, Part, read_manifest

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from itertools import repeat
 from typing import Any, ClassVar
 
-from wordnet_splits.base.tabular import Jsonable, Tabular
+from wordnet_splits.base.jsonable import Jsonable
+from wordnet_splits.base.tabular import Tabular
 from wordnet_splits.benchmark.construct.classes import Membership, class_leaks
 from wordnet_splits.benchmark.construct.leak_kinds import (
     Leak,

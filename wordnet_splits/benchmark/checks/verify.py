@@ -11,9 +11,10 @@ from typing import Any, ClassVar, Final
 
 from wordnet_splits.base.errors import ManifestError, Problem, SplitsError
 from wordnet_splits.base.files import locked, restore
+from wordnet_splits.base.jsonable import Jsonable
 from wordnet_splits.base.parquet import LARGEST_TABLE
 from wordnet_splits.base.progress import Progress
-from wordnet_splits.base.tabular import Jsonable, Tabular
+from wordnet_splits.base.tabular import Tabular
 from wordnet_splits.base.text_formats import read_json
 from wordnet_splits.base.untrusted import sha256_of
 from wordnet_splits.benchmark.construct import Build, build_recipe

@@ -13,7 +13,8 @@ from typing import Any, ClassVar
 
 from wordnet_splits.base.about import bibtex_entry
 from wordnet_splits.base.errors import DataError, SourceError, unknown
-from wordnet_splits.base.tabular import Jsonable, Tabular
+from wordnet_splits.base.jsonable import Jsonable
+from wordnet_splits.base.tabular import Tabular
 from wordnet_splits.datasets.catalog import catalog_names
 from wordnet_splits.datasets.catalog.declarations import (
     LOCAL,
