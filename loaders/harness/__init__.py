@@ -1,8 +1,8 @@
 """Measure what vision models do not know: `evaluate` runs models on a benchmark, detector by detector.
 
 >>> from loaders.harness import list_detectors
->>> list_detectors("max*")
-('mcp', 'mls')
+>>> list_detectors("mc*")  # mcp is an alias of msp
+('mc_dropout', 'mcm', 'msp')
 
 Names are imported when first used; those that need torch say so where it is missing.
 """

@@ -186,7 +186,7 @@ def audit_names(
     --------
     >>> audit = audit_names({"n02012849": "crane", "n03773504": "missile"}, "openood-imagenet1k")
     >>> [(item.problems, item.proposal) for item in audit.names]
-    [(('shared',), 'crane (wading bird)'), (('shared',), 'missile (rocket)')]
+    [(('shared', 'later_sense'), 'crane (wading bird)'), (('shared',), 'missile (rocket)')]
     """
     manifest = load_manifest(benchmark, manifests, check="classes")
     nouns = nouns_of(language, taxonomy_of(manifest))

@@ -252,7 +252,7 @@ def thresholds(
 
     Examples
     --------
-    >>> counts = thresholds(["wolf", "spoon", "dog"], ["dalmatian"])
+    >>> counts = thresholds(["wolf", "spoon", "dog"], ["dalmatian.n.02"])
     >>> counts.at(0.5)
     {'near': ['wolf'], 'far': ['spoon'], 'below': [], 'above': ['dog']}
     """

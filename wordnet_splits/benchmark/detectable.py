@@ -143,7 +143,7 @@ def power(
     Examples
     --------
     >>> power("digits", difference=0.05).sentence()
-    '4 near classes cannot tell AUROC differences below .094 apart (80% power); 10 would tell .05'
+    '4 near classes cannot tell AUROC differences below .094 apart (80% power); 11 would tell .05'
     """
     for name, value, low in (("auroc", auroc, 0.5), ("difference", difference, 0)):
         if not low < value < 1:

@@ -128,6 +128,7 @@ def verify_benchmark(
 
     Examples
     --------
+    >>> from wordnet_splits import load_manifest
     >>> verification = verify_benchmark(load_manifest("digits"))
     >>> [(c.group, c.ids, c.pixels) for c in verification.checks if c.split == "test"][0]
     ('digits-0-5', 360, 360)
