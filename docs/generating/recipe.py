@@ -14,6 +14,7 @@ from pydantic.fields import FieldInfo
 from generating.markdown import attributes, sections, spoken, table
 from wordnet_splits.base import about
 from wordnet_splits.benchmark.recipe import schema as recipe
+from wordnet_splits.benchmark.recipe import tables
 from wordnet_splits.benchmark.rules import context, engine
 from wordnet_splits.benchmark.rules import syntax as model
 from wordnet_splits.benchmark.rules.operators import selection, similarity
@@ -24,13 +25,13 @@ from wordnet_splits.datasets.catalog import own_hierarchy
 TABLES: dict[str, type[BaseModel]] = {
     "The file": recipe.Recipe,
     "[hierarchy]": own_hierarchy.OwnHierarchy,
-    "[[group]]": recipe.Group,
-    "images": recipe.ImageRule,
-    "clear_of": recipe.PairTable,
-    "noise": recipe.Noise,
-    "[[known_leak]]": recipe.KnownLeak,
-    "normalise": recipe.Normalisation,
-    "published_list": recipe.PublishedList,
+    "[[group]]": tables.Group,
+    "images": tables.ImageRule,
+    "clear_of": tables.PairTable,
+    "noise": tables.Noise,
+    "[[known_leak]]": tables.KnownLeak,
+    "normalise": tables.Normalisation,
+    "published_list": tables.PublishedList,
     "[about]": about.About,
     "authors": about.Author,
     "[[source]]": declared_sources.Declaration,
