@@ -4,7 +4,7 @@ Everything public is reachable from here and imported when first used, so that `
 stays far below a third of a second:
 
 >>> import wordnet_splits as ws
->>> ws.compare("n02084071", "n02121620").lcs  # dog and cat meet at carnivore
+>>> ws.compare_synsets("n02084071", "n02121620").lcs  # dog and cat meet at carnivore
 'n02075296'
 """
 

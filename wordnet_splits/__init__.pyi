@@ -47,7 +47,7 @@ from .studies.class_sets import class_sets as class_sets
 from .studies.distances import distance as distance
 from .studies.fidelity import fidelity_rows as fidelity_rows
 from .studies.robust import robust_roles as robust_roles
-from .wordnet.similarity import compare as compare
+from .wordnet.similarity import compare_synsets as compare_synsets
 from .wordnet.similarity import similarity_matrix as similarity_matrix
 from .wordnet.taxonomy import Taxonomy as Taxonomy
 from .wordnet.taxonomy.identifiers import find_synsets as find_synsets

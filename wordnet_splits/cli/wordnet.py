@@ -102,7 +102,7 @@ def compare_synsets(
 
     taxonomy = _load_hierarchy(wordnet, hierarchy)
     a, b = (_find_synset(text, taxonomy) for text in (x, y))
-    measures = asdict(similarity.compare(a, b, taxonomy))
+    measures = asdict(similarity.compare_synsets(a, b, taxonomy))
     shown_as = (taxonomy.version, hierarchy) if taxonomy.is_wordnet else (taxonomy.title, "own")
     result: dict[str, Any] = {"a": a, "b": b, "wordnet": shown_as[0], "hierarchy": shown_as[1]}
     shown = (*MEASURES, *MEASURES_OF_INFORMATION)

@@ -31,7 +31,7 @@ OBJECTS: Mapping[str, Callable[[Results], Any]] = {
     "BenchmarkPower": lambda _: ws.power("digits"),
     "Citation": lambda _: ws.cite_benchmark("rungs-imagenet"),
     "SourceInfo": lambda _: ws.source_info("imagenet1k"),
-    "Similarity": lambda _: ws.compare("dog", "cat"),
+    "Similarity": lambda _: ws.compare_synsets("dog", "cat"),
     "SynsetSearch": lambda _: ws.find_synsets("dog"),
     "Records": lambda _: ws.check_catalogs(),
     "Proposals": lambda _: ws.propose_synsets(["crane", "maillot"]),

@@ -151,7 +151,7 @@ def test_nearness_is_that_of_every_known_class_in_turn():
     known = [c.class_id for c in load_catalog("imagenet1k")][::10]
     found = audit_classes(listed, known)
     for one in found.classes:
-        pairs = {wnid: similarity.compare(one.id, wnid) for wnid in sorted(known)}
+        pairs = {wnid: similarity.compare_synsets(one.id, wnid) for wnid in sorted(known)}
         best = max(pairs, key=lambda wnid: pairs[wnid].mean)  # the first of equals
         assert (one.nearest, one.mean) == (best, pairs[best].mean)
         assert one.distance == min(pair.distance for pair in pairs.values())

@@ -70,7 +70,9 @@ def test_distance_counts_from_the_near_side():
     found = thresholds("food101", "cifar100", measure="distance")
     own = [item.wnids for item in load_catalog("food101")]
     known = [w for item in load_catalog("cifar100") for w in item.wnids]
-    least = [min(similarity.compare(w, k).distance for w in wnids for k in known[::7]) for wnids in own[:3]]
+    least = [
+        min(similarity.compare_synsets(w, k).distance for w in wnids for k in known[::7]) for wnids in own[:3]
+    ]
     values = {row["class_id"]: row["value"] for row in found.rows()}
     for item, bound in zip(load_catalog("food101"), least, strict=False):
         assert values[item.class_id] <= bound

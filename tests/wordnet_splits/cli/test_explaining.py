@@ -262,12 +262,12 @@ def test_synsets_are_searched_by_a_word(command):
 
 
 def test_names_stand_for_wnids_in_python():
-    named = similarity.compare("dog", "cat.n.01")
-    assert named == similarity.compare(DOG, CAT)
+    named = similarity.compare_synsets("dog", "cat.n.01")
+    assert named == similarity.compare_synsets(DOG, CAT)
     assert similarity.similarity_matrix("distance", ["dog", CAT]).tolist() == [[0, 4], [4, 0]]
     assert similarity.path_between("dog", "cat") == similarity.path_between(DOG, CAT)
     with raises(TaxonomyError, near="axolotl.n.01"):
-        similarity.compare("axolotle", DOG)
+        similarity.compare_synsets("axolotle", DOG)
 
 
 def test_explain_where_there_is_no_path(command, tmp_path):
@@ -303,7 +303,7 @@ def test_similarity_has_the_keys_promised_and_the_values_of_the_library(command)
     measures |= {"res", "lin", "jcn"}
     assert set(done.json) == {"a", "b", "wordnet", "hierarchy", "lcs", "constants", *measures}
     assert done.json["constants"] == {"height": 19, "information": "structure", "N": 82_115}
-    expected = similarity.compare(DOG, CAT)
+    expected = similarity.compare_synsets(DOG, CAT)
     assert {m: done.json[m] for m in measures} == {m: getattr(expected, m) for m in measures}
     assert (done.json["lcs"], done.json["distance"], done.json["path"]) == (CARNIVORE, 4, 1 / (1 + 4))
     assert done.json["lch"] == -math.log((4 + 1) / (2 * 19))

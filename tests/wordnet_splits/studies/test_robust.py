@@ -15,7 +15,7 @@ from wordnet_splits.benchmark.resolve import load_manifest
 from wordnet_splits.datasets.catalog import load_catalog
 from wordnet_splits.studies import alternatives
 from wordnet_splits.studies.robust import Robust, RobustClass, robust_roles
-from wordnet_splits.wordnet.similarity import compare, similarity_matrix
+from wordnet_splits.wordnet.similarity import compare_synsets, similarity_matrix
 from wordnet_splits.wordnet.taxonomy import Taxonomy
 
 CLEAN = (
@@ -87,7 +87,7 @@ def test_path_at_the_same_share_is_that_of_the_pairs() -> None:
     others = [one for one in found.classes if one.candidate != "id"]
     value = {
         one.class_id: max(
-            compare(a, b).path for a in synsets[one.class_id] for k in known for b in synsets[k]
+            compare_synsets(a, b).path for a in synsets[one.class_id] for k in known for b in synsets[k]
         )
         for one in others
     }

@@ -374,7 +374,7 @@ def nearest_id_pairs(
 def _compare_pairs(
     pairs: Sequence[tuple[str, str]], taxonomy: Taxonomy
 ) -> dict[tuple[str, str], dict[str, object]]:
-    """Return the LCS and the measures of each pair of synsets, as of `similarity.compare`."""
+    """Return the LCS and the measures of each pair of synsets, as of `similarity.compare_synsets`."""
     (rows, row), (columns, column) = (
         np.unique([pair[side] for pair in pairs], return_inverse=True) for side in (0, 1)
     )

@@ -2,5 +2,5 @@
 
 from __future__ import annotations
 
-from wordnet_splits.wordnet.similarity.pairs import compare as compare
+from wordnet_splits.wordnet.similarity.pairs import compare_synsets as compare_synsets
 from wordnet_splits.wordnet.similarity.pairs import similarity_matrix as similarity_matrix

@@ -57,7 +57,7 @@ from wordnet_splits.wordnet.taxonomy import Taxonomy
 __all__ = [
     "MEASURES",
     "Similarity",
-    "compare",
+    "compare_synsets",
     "path_between",
     "similarity_blocks",
     "similarity_matrices",
@@ -158,7 +158,7 @@ def _distance(above_x: Mapping[int, int], above_y: Mapping[int, int]) -> int:
     return min(edges + above_y[node] for node, edges in above_x.items() if node in above_y)
 
 
-def compare(a: str, b: str, taxonomy: Taxonomy | None = None) -> Similarity:
+def compare_synsets(a: str, b: str, taxonomy: Taxonomy | None = None) -> Similarity:
     """Return every measure of two synsets (wnids, names or nouns), in this order for the asymmetric one.
 
     Raises
@@ -167,10 +167,10 @@ def compare(a: str, b: str, taxonomy: Taxonomy | None = None) -> Similarity:
 
     Examples
     --------
-    >>> dog_and_cat = compare("n02084071", "n02121620")
+    >>> dog_and_cat = compare_synsets("n02084071", "n02121620")
     >>> dog_and_cat.distance, dog_and_cat.path, dog_and_cat.lcs
     (4, 0.2, 'n02075296')
-    >>> compare("dog", "cat.n.01") == dog_and_cat
+    >>> compare_synsets("dog", "cat.n.01") == dog_and_cat
     True
     """
     taxonomy = Taxonomy.embedded() if taxonomy is None else taxonomy
@@ -204,7 +204,7 @@ def similarity_matrix(
     """Return ``measure`` of every synset of ``a`` with every one of ``b``: (len(a), len(b)).
 
     Without ``b`` the columns are ``a`` again. Unless ``dtype`` is given, ``distance`` is int8 (int16 in a
-    taxonomy more than 42 deep) and other measures are float64; ``compare`` returns the same bits.
+    taxonomy more than 42 deep) and other measures are float64; `compare_synsets` returns the same bits.
 
     Raises
     ------

@@ -20,7 +20,7 @@ from tests.raising import raises
 from wordnet_splits.base.errors import DataError, UnknownNameError
 from wordnet_splits.benchmark.resolve import load_manifest
 from wordnet_splits.metrics import bootstrap_indices
-from wordnet_splits.wordnet.similarity import compare
+from wordnet_splits.wordnet.similarity import compare_synsets
 
 FOLDER = (
     Path(__file__).resolve().parents[4] / "manifests" / "results" / "unknown-cifar-tinyval-resnet20-short"
@@ -63,7 +63,7 @@ def test_other_measures_are_those_of_single_pairs(held: Results, measure: str, t
     for class_id in table.index:
         wnids = classes["cifar100", class_id].wnids
         each = [
-            max(getattr(compare(a, b), measure) for a in wnids for b in known.wnids)
+            max(getattr(compare_synsets(a, b), measure) for a in wnids for b in known.wnids)
             for known in labels.values()
         ]
         near.append(max(each) if to == "nearest" else np.mean(each))

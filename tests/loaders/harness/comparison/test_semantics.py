@@ -23,7 +23,7 @@ from tests.imported import Imported
 from tests.raising import raises
 from wordnet_splits.base.errors import DataError
 from wordnet_splits.benchmark.resolve import load_manifest
-from wordnet_splits.wordnet.similarity import compare
+from wordnet_splits.wordnet.similarity import compare_synsets
 from wordnet_splits.wordnet.taxonomy import load
 
 networkx = Imported("networkx")
@@ -37,7 +37,7 @@ NONE = ClassName("b", "noise", "noise", ())
 
 def test_similarity_is_that_of_the_best_pair_of_synsets() -> None:
     found = similarities([(TENCH, DOG), (BOTH, CAT), (NONE, DOG)], load())
-    assert found[TENCH, DOG] == compare("n01440764", "n02084071").mean2
+    assert found[TENCH, DOG] == compare_synsets("n01440764", "n02084071").mean2
     assert found[BOTH, CAT] == 1
     assert found[NONE, DOG] is None
 

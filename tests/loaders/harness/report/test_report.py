@@ -43,7 +43,7 @@ from wordnet_splits.base.terminal.runner import run
 from wordnet_splits.benchmark.resolve import load_manifest
 from wordnet_splits.datasets.sources import source_info
 from wordnet_splits.hub.attribution import cite_benchmark
-from wordnet_splits.wordnet.similarity import compare
+from wordnet_splits.wordnet.similarity import compare_synsets
 
 HOSTILE_NAME = "<script>window.hacked=1</script>\"'><img src=x onerror=window.hacked=1>"
 HOSTILE = f"{HOSTILE_NAME}\x1b[31m"
@@ -266,7 +266,7 @@ def test_worst_mistakes_are_the_surest(digits: Results) -> None:
     assert surest[0].share == pytest.approx(np.mean(right < wrong.confidence.max()))
     one = surest[0]
     names = {row["name"]: row["wnids"][0] for row in manifest.classes.to_pylist() if row["wnids"]}
-    both = compare(names[one.true], names[str(one.predicted)])
+    both = compare_synsets(names[one.true], names[str(one.predicted)])
     assert one.similarity == pytest.approx(both.mean2)
     assert len(one.path) == both.distance + 1
     assert (one.path[0], one.path[-1]) != (one.path[-1], one.path[0])

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from wordnet_splits.base.errors import TaxonomyError
-from wordnet_splits.wordnet.similarity import compare, similarity_matrix
+from wordnet_splits.wordnet.similarity import compare_synsets, similarity_matrix
 from wordnet_splits.wordnet.similarity.information import information_of, sums_below
 from wordnet_splits.wordnet.taxonomy import Taxonomy
 
@@ -60,7 +60,7 @@ def test_measures_of_wordnet_equal_nltks(
     for taxonomy, frequencies, rel in ((wordnet, values, 1e-9), (counted, sums, 0)):
         ic = {"n": dict(zip((int(x[1:]) for x in wordnet), frequencies, strict=True)) | {0: max(frequencies)}}
         for a, b in pairs:
-            ours, x, y = compare(a, b, taxonomy), synset(nltk_wordnet, a), synset(nltk_wordnet, b)
+            ours, x, y = compare_synsets(a, b, taxonomy), synset(nltk_wordnet, a), synset(nltk_wordnet, b)
             for measure in MEASURES:
                 theirs = getattr(x, f"{measure}_similarity")(y, ic)
                 assert getattr(ours, measure) == pytest.approx(theirs, rel=rel, abs=rel / 1e3), (a, b)
@@ -70,7 +70,9 @@ def test_matrices_equal_pairs(wordnet: Taxonomy, awkward_pairs: list[tuple[str, 
     rows, columns = ([pair[i] for pair in awkward_pairs[::200]] for i in (0, 1))
     for measure in MEASURES:
         values = similarity_matrix(measure, rows, columns, wordnet)
-        assert values.tolist() == [[getattr(compare(a, b, wordnet), measure) for b in columns] for a in rows]
+        assert values.tolist() == [
+            [getattr(compare_synsets(a, b, wordnet), measure) for b in columns] for a in rows
+        ]
 
 
 def test_counts_of_a_file_are_summed_over_distinct_descendants(tmp_path: Path) -> None:
@@ -83,13 +85,17 @@ def test_counts_of_a_file_are_summed_over_distinct_descendants(tmp_path: Path) -
     assert (content.source, content.total) == ("counts", 8)
     expected = {"a": 7, "b": 6, "c": 4, "d": 4, "e": 0, "f": 0, "r": 8}
     assert content.values.tolist() == [-math.log(n / 8) if n else 1e300 for n in expected.values()]
-    assert (compare("b", "c", taxonomy).res, compare("b", "c", taxonomy).lcs_information) == (
+    assert (compare_synsets("b", "c", taxonomy).res, compare_synsets("b", "c", taxonomy).lcs_information) == (
         -math.log(7 / 8),
         "a",
     )
-    assert [getattr(compare("e", "f", taxonomy), m) for m in MEASURES] == [1e300, 1, 1e300]
-    assert [getattr(compare("a", "f", taxonomy), m) for m in MEASURES] == [0, 0, pytest.approx(1e-300)]
-    assert [getattr(compare("r", "r", taxonomy), m) for m in MEASURES] == [0, 0, 1e300]
+    assert [getattr(compare_synsets("e", "f", taxonomy), m) for m in MEASURES] == [1e300, 1, 1e300]
+    assert [getattr(compare_synsets("a", "f", taxonomy), m) for m in MEASURES] == [
+        0,
+        0,
+        pytest.approx(1e-300),
+    ]
+    assert [getattr(compare_synsets("r", "r", taxonomy), m) for m in MEASURES] == [0, 0, 1e300]
     nothing = Taxonomy("x", taxonomy.wnids, taxonomy.graph, taxonomy._words, counts=np.zeros(7, np.int64))
     with pytest.raises(TaxonomyError):
         similarity_matrix("lin", ["a", "b"], taxonomy=nothing)

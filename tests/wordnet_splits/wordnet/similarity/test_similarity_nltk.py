@@ -36,13 +36,13 @@ FROZEN = {
 def our_answers(taxonomy: Taxonomy, pairs: Iterable[Pair]) -> Iterator[tuple[float, float, float]]:
     """Yield path, wup and lch of each pair; lch is rounded, its logarithm being the system's."""
     for a, b in pairs:
-        pair = similarity.compare(a, b, taxonomy)
+        pair = similarity.compare_synsets(a, b, taxonomy)
         yield pair.path, pair.wup, round(pair.lch, 12)
 
 
 def assert_equals_nltk(reader: Any, taxonomy: Taxonomy, pairs: Iterable[Pair]) -> None:
     for a, b in pairs:
-        ours = similarity.compare(a, b, taxonomy)
+        ours = similarity.compare_synsets(a, b, taxonomy)
         x, y = synset(reader, a), synset(reader, b)
         for measure, method in MEASURES.items():
             theirs = getattr(x, method)(y)
@@ -121,9 +121,9 @@ def test_every_noun_with_itself(nltk_wordnet: Any, wordnet: Taxonomy) -> None:
     assert len(shortcut) == 1_843
     for x in shortcut:
         noun = synset(nltk_wordnet, x)
-        assert noun.wup_similarity(noun) == similarity.compare(x, x, wordnet).wup < 1
+        assert noun.wup_similarity(noun) == similarity.compare_synsets(x, x, wordnet).wup < 1
     for x in (wordnet.wnid(i) for i in hashed("themselves", 3_000, len(wordnet))):
-        assert (similarity.compare(x, x, wordnet).wup < 1) == (x in shortcut)
+        assert (similarity.compare_synsets(x, x, wordnet).wup < 1) == (x in shortcut)
 
 
 @pytest.mark.parametrize("measure", MEASURES)
@@ -131,7 +131,7 @@ def test_matrices_equal_pairs_on_imagenet_classes(measure: str, wordnet: Taxonom
     classes = [entry.wnids[0] for entry in load_catalog("imagenet1k").classes]
     rows, columns = classes[::60], classes[7::60]
     values = similarity.similarity_matrices(tuple(MEASURES), rows, columns, wordnet)[measure]
-    pairs = [[getattr(similarity.compare(a, b, wordnet), measure) for b in columns] for a in rows]
+    pairs = [[getattr(similarity.compare_synsets(a, b, wordnet), measure) for b in columns] for a in rows]
     np.testing.assert_array_equal(values, pairs)
 
 
@@ -149,18 +149,18 @@ def test_matrices_equal_nltk_on_imagenet_classes(measure: str, nltk_wordnet: Any
 
 def test_known_peculiarities_of_nltk(wordnet: Taxonomy) -> None:
     wnid = wordnet.from_name
-    forth = similarity.compare(wnid("jackson.n.03"), wnid("performer.n.01"), wordnet).wup
-    back = similarity.compare(wnid("performer.n.01"), wnid("jackson.n.03"), wordnet).wup
+    forth = similarity.compare_synsets(wnid("jackson.n.03"), wnid("performer.n.01"), wordnet).wup
+    back = similarity.compare_synsets(wnid("performer.n.01"), wnid("jackson.n.03"), wordnet).wup
     assert (round(forth, 3), round(back, 3)) == (0.571, 0.857)
-    assert similarity.compare(wnid("tench.n.01"), wnid("chihuahua.n.03"), wordnet).wup == 0.5625
+    assert similarity.compare_synsets(wnid("tench.n.01"), wnid("chihuahua.n.03"), wordnet).wup == 0.5625
 
 
 def test_bounds_and_worked_examples(wordnet: Taxonomy) -> None:
     dog, cat = wordnet.from_name("dog.n.01"), wordnet.from_name("cat.n.01")
-    pair = similarity.compare(dog, cat, wordnet)
+    pair = similarity.compare_synsets(dog, cat, wordnet)
     assert pair.wup_perl == 26 / 30
     assert wordnet.name(pair.lcs) == "carnivore.n.01"
-    same = similarity.compare(dog, dog, wordnet)
+    same = similarity.compare_synsets(dog, dog, wordnet)
     assert same.lch == -np.log(1 / 38)
     assert same.lch_perl == -np.log(1 / 40)
 

@@ -34,7 +34,7 @@ H = 4  # root - animal - beast - hound - puppy
     ],
 )
 def test_distance_path_and_lch(toy: Taxonomy, x: str, y: str, distance: int) -> None:
-    pair = similarity.compare(x, y, toy)
+    pair = similarity.compare_synsets(x, y, toy)
     assert pair.distance == distance
     assert pair.path == 1 / (distance + 1)
     assert pair.lch == -log((distance + 1) / (2 * H))
@@ -53,21 +53,21 @@ def test_distance_path_and_lch(toy: Taxonomy, x: str, y: str, distance: int) -> 
     ],
 )
 def test_wup_wn(toy: Taxonomy, x: str, y: str, lcs: str, wup_wn: float) -> None:
-    pair = similarity.compare(x, y, toy)
+    pair = similarity.compare_synsets(x, y, toy)
     assert (pair.lcs, pair.wup_wn) == (lcs, wup_wn)
-    assert similarity.compare(y, x, toy).wup_wn == wup_wn
+    assert similarity.compare_synsets(y, x, toy).wup_wn == wup_wn
 
 
 def test_wup_perl_counts_its_extra_root(toy: Taxonomy) -> None:
-    pair = similarity.compare("hound", "bird", toy)
+    pair = similarity.compare_synsets("hound", "bird", toy)
     assert (pair.lcs_perl, pair.wup_perl) == ("animal", (2 * 3) / (2 + 1 + 2 * 3))
     # the minimum depth of robodog is 3, by either parent
-    assert similarity.compare("robodog", "robodog", toy).wup_perl == (2 * 5) / (0 + 0 + 2 * 5)
+    assert similarity.compare_synsets("robodog", "robodog", toy).wup_perl == (2 * 5) / (0 + 0 + 2 * 5)
 
 
 def test_wup_of_nltk_leaves_a_synset_of_low_minimum_depth_for_a_deeper_one(toy: Taxonomy) -> None:
     # puppy lies directly below root, so its subsumer with itself is hound (minimum depth 3)
-    pair = similarity.compare("puppy", "puppy", toy)
+    pair = similarity.compare_synsets("puppy", "puppy", toy)
     assert (pair.lcs_nltk, pair.wup) == ("hound", (2 * 4) / (1 + 1 + 2 * 4))
     assert (pair.lcs, pair.wup_wn) == ("puppy", 1.0)
 
@@ -77,17 +77,20 @@ def test_wup_of_nltk_prefers_the_first_synset_and_so_is_not_symmetric() -> None:
     taxonomy = Taxonomy.from_edges(
         {"m": ("root",), "x": ("m", "root"), "a": ("root",), "y": ("x", "a"), "z": ("y",)}
     )
-    forth, back = similarity.compare("x", "z", taxonomy), similarity.compare("z", "x", taxonomy)
+    forth, back = (
+        similarity.compare_synsets("x", "z", taxonomy),
+        similarity.compare_synsets("z", "x", taxonomy),
+    )
     assert (forth.lcs_nltk, forth.wup) == ("x", (2 * 3) / (0 + 2 + 2 * 3))
     assert (back.lcs_nltk, back.wup) == ("m", (2 * 2) / (3 + 1 + 2 * 2))
     assert forth.wup_wn == back.wup_wn == (2 * 3) / (0 + 2 + 2 * 3)
 
 
 def test_means(toy: Taxonomy) -> None:
-    pair = similarity.compare("puppy", "puppy", toy)
+    pair = similarity.compare_synsets("puppy", "puppy", toy)
     assert pair.mean == pair.mean2 == 1
     assert pair.mean_nltk == (1 + (2 * 4) / (1 + 1 + 2 * 4) + 1) / 3
-    other = similarity.compare("hound", "bird", toy)
+    other = similarity.compare_synsets("hound", "bird", toy)
     assert other.mean == pytest.approx((1 / 4 + 4 / 7 + -log(4 / 8) / log(8)) / 3, rel=1e-15)
     assert other.mean2 == (1 / 4 + 4 / 7) / 2
 
@@ -128,7 +131,7 @@ def test_every_measure_follows_its_definition(parents: dict[str, tuple[str, ...]
         for j, y in enumerate(nodes):
             expected = _expected(truth, x, y)
             assert {name: float(values[name][i, j]) for name in expected} == expected
-            pair = similarity.compare(x, y, taxonomy)
+            pair = similarity.compare_synsets(x, y, taxonomy)
             assert {name: float(getattr(pair, name)) for name in expected} == expected
             assert pair.lcs == taxonomy.wnid(int(lcs[i, j]))
             content = {a: information(truth, a, len(nodes)) for a in truth.common(x, y)}
@@ -186,7 +189,9 @@ def test_rows_columns_repeats_and_blocks_agree(toy: Taxonomy) -> None:
     for measure in similarity.MEASURES:
         whole = similarity.similarity_matrix(measure, a, b, toy)
         assert whole.shape == (5, 3)
-        assert whole.tolist() == [[getattr(similarity.compare(x, y, toy), measure) for y in b] for x in a]
+        assert whole.tolist() == [
+            [getattr(similarity.compare_synsets(x, y, toy), measure) for y in b] for x in a
+        ]
         parts = list(similarity.similarity_blocks(measure, a, b, toy, block=2))
         assert [(rows.start, rows.stop) for rows, _ in parts] == [(0, 2), (2, 4), (4, 5)]
         np.testing.assert_array_equal(np.concatenate([values for _, values in parts]), whole)
@@ -220,10 +225,10 @@ def test_unknown_measure_offers_the_nearest(toy: Taxonomy) -> None:
 def test_synsets_under_different_roots_are_refused() -> None:
     split = Taxonomy.from_edges({"a": ("left",), "b": ("right",)})
     with raises(TaxonomyError, naming="2"):
-        similarity.compare("a", "b", split)
+        similarity.compare_synsets("a", "b", split)
     orphan = Taxonomy.from_edges({"a": ("left", "middle"), "left": (), "middle": ()}).tree({"a": "left"})
     with pytest.raises(TaxonomyError):
-        similarity.compare("a", "middle", orphan)
+        similarity.compare_synsets("a", "middle", orphan)
     for measure in similarity.MEASURES:
         with pytest.raises(TaxonomyError):
             similarity.similarity_matrix(measure, ["left", "a"], ["a", "b"], split)

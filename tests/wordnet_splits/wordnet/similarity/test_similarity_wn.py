@@ -68,7 +68,7 @@ def test_measures_equal_those_of_wn(wordnet: Taxonomy) -> None:
     shortcuts = 0
     for a, b in pairs(wordnet):
         x, y = Synset(wordnet, a), Synset(wordnet, b)
-        ours = similarity.compare(a, b, wordnet)
+        ours = similarity.compare_synsets(a, b, wordnet)
         assert ours.path == wn_similarity.path(x, y)
         assert ours.lch == pytest.approx(wn_similarity.lch(x, y, 19), rel=1e-15)
         subsumers = [s.id for s in x.lowest_common_hypernyms(y)]
@@ -83,7 +83,7 @@ def test_measures_equal_those_of_wn(wordnet: Taxonomy) -> None:
 
 def test_a_tie_goes_to_the_smaller_wnid() -> None:
     tied = Taxonomy.from_edges({"b": ("root",), "a": ("root",), "x": ("b", "a"), "y": ("b", "a")})
-    assert similarity.compare("x", "y", tied).lcs == "a"
+    assert similarity.compare_synsets("x", "y", tied).lcs == "a"
     assert {s.id for s in Synset(tied, "x").lowest_common_hypernyms(Synset(tied, "y"))} == {"a", "b"}
 
 

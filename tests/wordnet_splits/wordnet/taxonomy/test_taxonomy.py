@@ -162,10 +162,10 @@ def test_path_up_is_a_shortest_chain(x: str, data: st.DataObject) -> None:
 
 @given(nouns, nouns)
 def test_properties_of_the_measures(x: str, y: str) -> None:
-    forth, back = similarity.compare(x, y), similarity.compare(y, x)
+    forth, back = similarity.compare_synsets(x, y), similarity.compare_synsets(y, x)
     for measure in ("distance", "path", "lch", "lch_perl", "wup_wn", "wup_perl", "mean", "mean2"):
         assert getattr(forth, measure) == getattr(back, measure)
-    itself = similarity.compare(x, x)
+    itself = similarity.compare_synsets(x, x)
     for measure in ("path", "lch", "wup_wn", "mean"):
         assert getattr(forth, measure) <= getattr(itself, measure)
     assert (forth.distance == 0) == (x == y)
@@ -289,7 +289,7 @@ def test_the_tree_drops_instance_edges_and_checks_choices() -> None:
     with raises(TaxonomyError, naming="z"):
         graph.tree({"z": "a"})
     with pytest.raises(TaxonomyError):
-        similarity.compare("einstein", "a", tree)
+        similarity.compare_synsets("einstein", "a", tree)
 
 
 def test_a_wnid_of_another_version_is_refused_with_the_reason(wordnet: Taxonomy) -> None:
@@ -315,7 +315,7 @@ def test_cycles_and_emptiness_are_refused() -> None:
     with raises(TaxonomyError, where="toy"):
         Taxonomy.from_edges({})
     with raises(TaxonomyError, where="Taxonomy(version='toy', synsets=1)"):
-        similarity.compare("a", "a", Taxonomy.from_edges({"a": ()}))
+        similarity.compare_synsets("a", "a", Taxonomy.from_edges({"a": ()}))
     with raises(TaxonomyError, naming="255"):
         Taxonomy.from_edges({f"n{i:03d}": (f"n{i - 1:03d}",) for i in range(1, 257)})
 
@@ -339,7 +339,7 @@ def test_load_names_a_taxonomy(wordnet: Taxonomy, tmp_path: Path) -> None:
 def test_importing_the_engine_imports_no_heavy_library() -> None:
     code = (
         "import sys; from wordnet_splits.wordnet import similarity, taxonomy; t = taxonomy.load(); "
-        "similarity.compare('n02084071', 'n02121620'); t.senses('dogs'); "
+        "similarity.compare_synsets('n02084071', 'n02121620'); t.senses('dogs'); "
         "print([m for m in ('nltk', 'pandas', 'torch', 'scipy', 'datasets') if m in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
