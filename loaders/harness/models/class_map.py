@@ -26,6 +26,7 @@ from ..data.arrays import Array, Arrays, ArrayView
 from .column_names import GivenMapping, checked_mapping, match_names, read_mapping
 
 Mode = Literal["columns", "full"]
+_WNID = re.compile(r"n\d{8}")
 
 
 @dataclass(frozen=True)
@@ -52,6 +53,22 @@ class LabelSpace:
 
     labels: tuple[Label, ...]
     sources: Mapping[str, tuple[str, ...]]
+
+    def classes_of(self, source: str) -> tuple[str, ...] | None:
+        """Return the class ids of a whole catalog, None unless its columns can be matched with the labels.
+
+        They can for the benchmark's own sources, and for shipped catalogs whose class ids are wnids: these
+        match labels with that class id or synset, and nothing else.
+        """
+        if source in self.sources or source not in catalog_names():
+            return self.sources.get(source)
+        classes = tuple(entry.class_id for entry in load_catalog(source))
+        return classes if all(map(_WNID.fullmatch, classes)) else None
+
+    @property
+    def has_wnids(self) -> bool:
+        """Whether there are labels, and every class is a synset."""
+        return bool(self.labels) and all(x.wnids or _WNID.fullmatch(x.class_id) for x in self.labels)
 
     @property
     def has_numbers(self) -> bool:
@@ -221,8 +238,9 @@ def class_map(
     width : columns of the model's output.
     classes : the model's own class names or wnids, one per column (the background column may be left out).
     mapping : None: by `classes`, else column k is label k, which needs as many columns as labels;
-        ``identity``: the same; a source's name: the columns are all classes of that source in its publisher's
-        order; one column per label; class id, wnid or name -> column; one class per column; or a file, see
+        ``identity``: the same; the name of a source, of the benchmark or with wnids as class ids (see
+        `LabelSpace.classes_of`): the columns are all its classes in its publisher's order; one column per
+        label; class id, wnid or name -> column; one class per column; or a file, see
         `column_names.read_mapping`.
     restrict : ``columns`` or ``full``, see `ClassMap`.
     background : ``last``, or the column of the background class.
@@ -239,7 +257,7 @@ def class_map(
     spellings = [[label.class_id for label in space.labels]]
     if isinstance(mapping, str | Path):
         given, names = str(mapping), ("identity", *space.sources)
-        if given not in names:
+        if given not in names and space.classes_of(given) is None:
             where, given = given, read_mapping(Path(mapping), names)
             spellings.append([str(label) for label in range(len(space.labels))])
     elif mapping is not None:
@@ -273,7 +291,7 @@ def _columns(
     if mapping is None:
         mapping, origin = list(classes or ()), "classes"
     elif isinstance(mapping, str):
-        mapping, origin = list(space.sources[mapping]), f"source:{mapping}"
+        mapping, origin = list(space.classes_of(mapping) or ()), f"source:{mapping}"
     else:
         origin = "given"
     if isinstance(mapping, dict):

@@ -236,8 +236,14 @@ class Model:
         mapping, classes = self.choice.mapping, self.classes
         if self._numbered and not space.has_numbers:
             classes = None
-        if mapping is None and self.source_of_classes in space.sources and classes is None:
-            mapping = self.source_of_classes
+        of_source = self.source_of_classes
+        if (
+            mapping is None
+            and classes is None
+            and of_source
+            and (of_source in space.sources or space.has_wnids)
+        ):
+            mapping = of_source
         return class_map(
             space,
             width,

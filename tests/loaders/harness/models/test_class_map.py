@@ -12,6 +12,7 @@ from loaders.harness.models.class_map import ClassMap, Label, LabelSpace, class_
 from tests.raising import raises
 from wordnet_splits.base.errors import DataError, SplitsError, UnknownNameError
 from wordnet_splits.benchmark.resolve import load_manifest
+from wordnet_splits.datasets.catalog import load_catalog
 
 SPACE = LabelSpace(
     (
@@ -56,6 +57,22 @@ def test_labels_are_read_from_the_class_table() -> None:
 def test_columns_are_found(options: dict[str, Any], columns: tuple[int, ...], how: str) -> None:
     found = class_map(SPACE, 5, **options)
     assert (found.columns, found.origin) == (columns, how)
+
+
+@pytest.mark.parametrize("label", [Label("n01443537", "tench"), Label("fish", "tench", ("n01443537",))])
+def test_imagenet_columns_match_wnids_of_other_sources(label: Label) -> None:
+    """Columns of ImageNet-1K are its sorted wnids; a label of another source is matched by wnid alone."""
+    wnids = [entry.class_id for entry in load_catalog("imagenet1k")]
+    assert wnids == sorted(wnids)
+    found = class_map(LabelSpace((label,), {"mine": ()}), 1000, mapping="imagenet1k")
+    assert (found.columns, found.origin) == ((wnids.index("n01443537"),), "source:imagenet1k")
+
+
+def test_imagenet_columns_match_no_names() -> None:
+    space = LabelSpace((Label("tench", "tench"), Label("n01443537", "goldfish")), {"mine": ()})
+    for source, error in (("imagenet1k", DataError), ("cifar100", UnknownNameError)):
+        with raises(error):
+            class_map(space, 1000, mapping=source)
 
 
 @pytest.mark.parametrize(("width", "background", "columns"), [(3, None, (0, 1, 2)), (4, 0, (1, 2, 3))])
