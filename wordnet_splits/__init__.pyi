@@ -15,6 +15,7 @@ from .benchmark.construct import build_benchmark as build_benchmark
 from .benchmark.detectable import power as power
 from .benchmark.explain import explain_benchmark as explain_benchmark
 from .benchmark.explain import explain_class as explain_class
+from .benchmark.hierarchies import taxonomy_of as taxonomy_of
 from .benchmark.manifest import Manifest as Manifest
 from .benchmark.manifest.diff import diff_manifests as diff_manifests
 from .benchmark.manifest.loading import manifest_names as manifest_names

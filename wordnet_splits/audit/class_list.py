@@ -97,7 +97,7 @@ class ClassList:
 def hierarchy_of_lists(
     *lists: ClassListLike,
     of: str | None = None,
-    taxonomy: Taxonomy | None = None,
+    taxonomy: Taxonomy | str | None = None,
     manifests: Path | None = None,
 ) -> Taxonomy:
     """Return the own hierarchy of lists' benchmarks and datasets, else ``taxonomy`` (default WordNet 3.0).
@@ -107,10 +107,10 @@ def hierarchy_of_lists(
     found = {str(n): own for n, own in (_own_hierarchy(x, of, manifests) for x in lists) if n is not None}
     name, own = next(((name, own) for name, own in found.items() if own), ("", None))
     if own is None:
-        return taxonomy or load()
+        return load(taxonomy)
     result = own.taxonomy()
     differing = [other for other, its in found.items() if its is None or not own.is_same(its)]
-    if differing or taxonomy not in (None, result):
+    if differing or (taxonomy is not None and load(taxonomy).digest != result.digest):
         what = f"must be in the hierarchy {result.title} of {name}"
         raise DataError(what, where=[*differing, "taxonomy"][0], hint="compare classes of one hierarchy")
     return result

@@ -182,7 +182,7 @@ def audit_classes(
     column: str | None = None,
     images: bool = False,
     roots: Roots | None = None,
-    taxonomy: Taxonomy | None = None,
+    taxonomy: Taxonomy | str | None = None,
     manifests: Path | None = None,
 ) -> Audit:
     """Compare each class of a list with known classes, by WordNet or the hierarchy of their benchmarks.

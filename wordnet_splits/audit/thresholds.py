@@ -234,7 +234,7 @@ def thresholds(
     measure: str = "mean",
     of: str | None = None,
     column: str | None = None,
-    taxonomy: Taxonomy | None = None,
+    taxonomy: Taxonomy | str | None = None,
     manifests: Path | None = None,
 ) -> Thresholds:
     """Find the classes of a list that are near, far, below or above known classes, at any threshold.

@@ -13,7 +13,7 @@ from wordnet_splits.datasets.catalog.table import CATALOGS
 from wordnet_splits.wordnet.taxonomy import Taxonomy, load
 
 
-def taxonomy_of(benchmark: Recipe | Manifest, wordnet: str | Taxonomy | None = None) -> Taxonomy:
+def taxonomy_of(benchmark: Recipe | Manifest, wordnet: Taxonomy | str | None = None) -> Taxonomy:
     """Return the whole graph that decides a benchmark: its own hierarchy, else WordNet.
 
     Parameters
@@ -35,7 +35,7 @@ def taxonomy_of(benchmark: Recipe | Manifest, wordnet: str | Taxonomy | None = N
         )
     if own is not None:
         return own.taxonomy()
-    return wordnet if isinstance(wordnet, Taxonomy) else load(wordnet)
+    return load(wordnet)
 
 
 def taxonomy_row(recipe: Recipe, taxonomy: Taxonomy) -> dict[str, str]:

@@ -131,7 +131,7 @@ def make_catalog(
     *,
     ask: Ask | None = None,
     ask_below: float | None = None,
-    taxonomy: Taxonomy | None = None,
+    taxonomy: Taxonomy | str | None = None,
     origin: str = "",
     language: str = ENGLISH,
     ids: Path | None = None,
@@ -162,7 +162,7 @@ def make_catalog(
     dataset, out = _dataset_classes(classes), Path(out)
     if out.suffix != ".tsv":
         raise DataError("a catalog's file name must end in .tsv", where=str(out), hint=f"--out {out}.tsv")
-    taxonomy = taxonomy or load()
+    taxonomy = load(taxonomy)
     busy = "another `catalog make` is writing here"
     with locked(out, busy=busy):
         clear_parts_of(explained_file(out))

@@ -34,6 +34,8 @@ MOST_UNKNOWN = 0.5
 HINT = "give --ids MAP.tsv: on each line an identifier, a tab, and a wnid, an ILI or a synset's name"
 HINT_OF_NODES = "give --ids MAP.tsv: on each line an identifier, a tab, and the id of a node or dog#1"
 WNID = re.compile(r"n\d{8}")
+_NUMBER = re.compile(r"\d{6}")
+"""A number in an id, such as an offset, whose words are no name."""
 _SYNSET = re.compile(r"[^\s/]+\.n\.\d\d?")
 _BETWEEN = re.compile(r"[\s_\-\u2010-\u2015]+")
 _DROPPED = re.compile(r"[^\w']|_")
@@ -113,13 +115,27 @@ def without_accents(text: str) -> str:
 
 @lru_cache(maxsize=2)
 def names_of_nodes(taxonomy: Taxonomy) -> Mapping[str, tuple[str, ...]]:
-    """Return the names in a custom hierarchy, also without accents and punctuation -> their nodes."""
+    """Return the names in a custom hierarchy, also without accents and punctuation -> their nodes.
+
+    The words of an id (*crane b* of ``crane-b``) count where no name takes them, unless it holds a number.
+    """
     index: Mapping[str, tuple[str, ...]] = taxonomy.lemma_index()
     names = {lemma: dict.fromkeys(nodes) for lemma, nodes in index.items()}
     for lemma, nodes in index.items():
         if words := _words(lemma):
             names.setdefault("_".join(words), {}).update(dict.fromkeys(nodes))
+    ids: dict[str, dict[str, None]] = {}
+    for node in taxonomy:
+        if (text := "_".join(_words(node))) and text not in names and not _NUMBER.search(node):
+            ids.setdefault(text, {})[node] = None
+    names |= ids
     return {name: tuple(nodes) for name, nodes in names.items()}
+
+
+def name_of_node(text: str, taxonomy: Taxonomy) -> str:
+    """Return a text as a key of `names_of_nodes`, ``""`` if it is none."""
+    keys = re.sub(r"[\s_]+", "_", text.strip()).lower(), "_".join(_words(text))
+    return next((key for key in keys if key in names_of_nodes(taxonomy)), "")
 
 
 def _parse_name_of_node(name: str, taxonomy: Taxonomy) -> ParsedName:
@@ -129,8 +145,7 @@ def _parse_name_of_node(name: str, taxonomy: Taxonomy) -> ParsedName:
     if not synset and ("#" in text or ".n." in text):
         with suppress(TaxonomyError):
             synset = taxonomy.from_name(text)
-    keys = re.sub(r"[\s_]+", "_", text).lower(), "_".join(_words(text))
-    whole = tuple(tuple(key.split("_")) for key in keys if key in names_of_nodes(taxonomy))[:1]
+    whole = tuple(tuple(key.split("_")) for key in [name_of_node(text, taxonomy)] if key)
     parsed = parse_name(name, numbered=True)
     return replace(parsed, phrases=whole, asides=(), synset=synset) if synset or whole else parsed
 

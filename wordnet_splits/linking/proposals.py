@@ -11,7 +11,7 @@ import numpy as np
 from wordnet_splits.base.errors import DataError
 from wordnet_splits.base.names import check_name
 from wordnet_splits.base.tabular import Tabular
-from wordnet_splits.linking.class_names import ParsedName, parse_names
+from wordnet_splits.linking.class_names import ParsedName, name_of_node, names_of_nodes, parse_names
 from wordnet_splits.linking.gathering import Graphs
 from wordnet_splits.linking.joint_reading import Reading, graphs_of, read_parsed
 from wordnet_splits.linking.languages import load_language
@@ -167,7 +167,7 @@ def propose_synsets(
     names: Sequence[str],
     superclasses: Sequence[str] | None = None,
     *,
-    taxonomy: Taxonomy | None = None,
+    taxonomy: Taxonomy | str | None = None,
     model: Model | None = None,
     language: str = ENGLISH,
     ids: Mapping[str, str] | None = None,
@@ -204,7 +204,7 @@ def propose_synsets(
         check_name("superclass", superclass, where="propose")
     if len(above) != len(names):
         raise DataError(f"{len(names)} superclasses expected, got {len(above)}", where="propose")
-    taxonomy = taxonomy or load()
+    taxonomy = load(taxonomy)
     model = model or Model.shipped()
     nouns = load_language(language, taxonomy)
     identified = parse_names(names, taxonomy, ids)
@@ -269,12 +269,18 @@ def _reasons(
     explainer: Explainer,
     identified: Sequence[Identified | None],
 ) -> list[str]:
+    taxonomy = reading.pool.taxonomy
     foreign = [FOREIGN.format(reading.lemmas.lexicon)] if looks_foreign(reading.pool) else []
-    if not reading.pool.taxonomy.is_wordnet:
+    if not taxonomy.is_wordnet:
         foreign = [text.partition(":")[0] for text in foreign]
 
     def against(name: ParsedName, row: Sequence[Candidate]) -> str:
         return contradiction(name, row[0].kind, row[0].wnid, reading.lemmas) if row and row[0].share else ""
+
+    def nodes(name: ParsedName, row: Sequence[Candidate]) -> int:
+        if taxonomy.is_wordnet or not row or row[0].kind != "synset":
+            return 0
+        return len(names_of_nodes(taxonomy).get(name_of_node(name.name, taxonomy), ()))
 
     return [
         f"{known.scheme}: {explainer.reason(row[0]) if row else UNKNOWN_IDENTIFIER}"
@@ -282,6 +288,7 @@ def _reasons(
         else "; ".join(
             [
                 explainer.reason(row[0] if row else None),
+                *[f"it is a name of {n} nodes" for n in [nodes(name, row)] if n > 1],
                 *[OTHERWISE.format(words) for words in [against(name, row)] if words],
                 *[NUMBER] * name.number,
                 *[ADJECTIVE] * is_adjective(name, reading.lemmas),

@@ -43,7 +43,7 @@ def mine_negatives(
     embed: Embed | None = None,
     percentile: float = PERCENTILE,
     seed: int = 0,
-    taxonomy: Taxonomy | None = None,
+    taxonomy: Taxonomy | str | None = None,
     manifests: Path | None = None,
 ) -> list[str]:
     """Return nouns of WordNet that are far from every ID class, as negative words.

@@ -49,7 +49,7 @@ def audit_negatives(
     *,
     ood: Sequence[str] | str | None = None,
     column: str | None = None,
-    taxonomy: Taxonomy | None = None,
+    taxonomy: Taxonomy | str | None = None,
     manifests: Path | None = None,
 ) -> NegativesAudit:
     """Compare negative words with ID classes and with the classes of OOD sets, by WordNet.

@@ -135,7 +135,7 @@ class SetRow:
         return (self.checked == "same") == (not self.only_published + self.only_ours + self.elsewhere)
 
 
-def class_set(name: str | Path | Recipe, taxonomy: Taxonomy | None = None) -> ClassSet:
+def class_set(name: str | Path | Recipe, taxonomy: Taxonomy | str | None = None) -> ClassSet:
     """Return the classes of a recipe.
 
     Examples
@@ -152,9 +152,9 @@ def class_set(name: str | Path | Recipe, taxonomy: Taxonomy | None = None) -> Cl
     return ClassSet(recipe, tuple(_classes(recipe, membership)), why)
 
 
-def class_sets(taxonomy: Taxonomy | None = None) -> Records[SetRow]:
+def class_sets(taxonomy: Taxonomy | str | None = None) -> Records[SetRow]:
     """Return every shipped class set with its published numbers."""
-    taxonomy = taxonomy or load()
+    taxonomy = load(taxonomy)
     rows = []
     for name in class_set_names():
         rebuilt = class_set(name, taxonomy)

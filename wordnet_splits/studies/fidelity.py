@@ -113,9 +113,9 @@ class FidelityRow:
     why: str = ""
 
 
-def fidelity_rows(taxonomy: Taxonomy | None = None) -> Records[FidelityRow]:
+def fidelity_rows(taxonomy: Taxonomy | str | None = None) -> Records[FidelityRow]:
     """Return every comparison of rule-made classes with published figures."""
-    taxonomy = taxonomy or load()
+    taxonomy = load(taxonomy)
     rows = [*_tiny_imagenet(taxonomy), *_near_candidates(taxonomy), *_protocols(taxonomy), *_far(taxonomy)]
     rows += [*_recalcati(taxonomy), *_tin597(taxonomy), *_kin("ssb-hard", taxonomy), *_kin("ninco", taxonomy)]
     rows += _image_sets(taxonomy)
@@ -307,13 +307,13 @@ def keyword_switches(
     with_source: str = "imagenet1k",
     *,
     switches: Sequence[Switch] = SWITCHES,
-    taxonomy: Taxonomy | None = None,
+    taxonomy: Taxonomy | str | None = None,
 ) -> tuple[SwitchRow, ...]:
     """Return which classes of each source overlap no class of ``with_source``, under each switch.
 
     The rule is ``{ not = { keyword_overlap = { with = "source:..." } } }``: see `keyword_overlap`.
     """
-    taxonomy = taxonomy or load()
+    taxonomy = load(taxonomy)
     synsets = Candidates.by_synset(
         (wnid, (with_source, item.class_id)) for item in load_catalog(with_source) for wnid in item.wnids
     )

@@ -142,7 +142,7 @@ def robust_roles(
     benchmark: Recipe | str | Path | Iterable[str] = "all",
     *,
     wordnets: Sequence[str | Path] | None = None,
-    taxonomy: Taxonomy | None = None,
+    taxonomy: Taxonomy | str | None = None,
     manifests: Path | None = None,
 ) -> Robust:
     """Return the role of every class of a benchmark under each reading.

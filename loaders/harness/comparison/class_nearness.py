@@ -17,6 +17,7 @@ import numpy as np
 from scipy.stats import rankdata
 
 from wordnet_splits.base.errors import DataError, unknown
+from wordnet_splits.base.names import counted
 from wordnet_splits.benchmark.hierarchies import taxonomy_of
 from wordnet_splits.benchmark.manifest import Manifest
 from wordnet_splits.metrics import bootstrap_indices, interval
@@ -218,11 +219,13 @@ class _OodClasses:
     ----------
     keys : (group, source, class_id) of each.
     left_out : the number of classes without a synset.
+    noun : noun for the nodes of the hierarchy.
     similarity : (measure, to) -> (classes,).
     """
 
     keys: tuple[tuple[str, str, str], ...]
     left_out: int
+    noun: str
     groups: tuple[str, ...]
     similarity: Mapping[tuple[str, str], Array]
 
@@ -230,6 +233,7 @@ class _OodClasses:
     def from_draw(cls, draw: BenchmarkResults, groups: Sequence[str]) -> _OodClasses:
         """Look the classes up in the benchmark's hierarchy."""
         manifest = draw.manifest()
+        taxonomy = taxonomy_of(manifest)
         by_key, labels = classes_of(manifest)
         id_classes = [name for name in labels.values() if name.wnids]
         keys = dict.fromkeys(
@@ -240,12 +244,13 @@ class _OodClasses:
         mapped = tuple(key for key in keys if key[1:] in by_key and by_key[key[1:]].wnids)
         if len(mapped) < MIN_CLASSES or not id_classes:
             raise DataError(
-                f"a rank correlation needs {MIN_CLASSES} OOD classes with a synset, got {len(mapped)}",
+                f"a rank correlation needs {MIN_CLASSES} OOD classes with a {taxonomy.noun}, "
+                f"got {len(mapped)}",
                 where=draw.benchmark,
             )
         ood_classes = [by_key[key[1:]] for key in mapped]
         pairs = [(a, b) for a in ood_classes for b in id_classes]
-        similarity, taxonomy = {}, taxonomy_of(manifest)
+        similarity = {}
         for measure in MEASURES:
             by_pair = similarities(pairs, taxonomy, measure)
             # None belongs to classes without a synset, and all of these have one
@@ -253,7 +258,7 @@ class _OodClasses:
             for to, reduce in TO.items():
                 similarity[measure, to] = np.array([reduce(row) for row in table])
         scored_groups = tuple(dict.fromkeys(key[0] for key in mapped))
-        return cls(mapped, len(keys) - len(mapped), scored_groups, similarity)
+        return cls(mapped, len(keys) - len(mapped), taxonomy.noun, scored_groups, similarity)
 
     def draw(self, seed: int, replicate: int) -> Array:
         """Return the indices of a replicate's classes."""
@@ -293,7 +298,7 @@ def _notes(classes: _OodClasses, bootstrap: int, level: float) -> tuple[str, ...
         "lch and distance order classes as path does.",
     ]
     if classes.left_out:
-        notes.append(f"Without a synset, left out: {classes.left_out} classes.")
+        notes.append(f"Without a {classes.noun}, left out: {counted(classes.left_out, 'class')}.")
     if bootstrap:
         notes.append(
             f"Intervals: {level:.0%} of {bootstrap:,} replicates over classes, the same for every row."

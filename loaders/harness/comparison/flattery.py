@@ -244,7 +244,9 @@ def flattery_table(rows: Sequence[ChoiceFlattery], cut: int | None = None) -> Ta
     if min(row.folds for row in rows) < FEW_FOLDS:
         notes.append(f"Fewer than {FEW_FOLDS} {first.over}: the interval may be too short.")
     if left_out := max(row.left_out for row in rows):
-        notes.append(f"Left out: {left_out:,} OOD images without a synset, or of sets with a single class.")
+        notes.append(
+            f"Left out: {left_out:,} OOD images not in the hierarchy, or of sets with a single class."
+        )
     notes += [
         f"{row.model}, left out: {', '.join(row.other_networks)}." for row in rows if row.other_networks
     ]

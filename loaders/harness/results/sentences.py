@@ -255,12 +255,12 @@ def _summary_lines(results: ResultTables) -> Iterator[str]:
         if values:
             yield f"AURC+OOD x 1000 if {share:.0%} were OOD: {values}."
     if trend := _by_detector(results, "nearness_trend", 1):
-        scope = f"rank correlation over OOD classes{_without_synset(results)}"
+        scope = f"rank correlation over OOD classes{_outside_hierarchy(results)}"
         yield f"AUROC against similarity to the nearest ID class ({scope}): {trend}."
 
 
-def _without_synset(results: ResultTables) -> str:
-    """Return how many OOD classes have no synset and so no similarity; "" for none."""
+def _outside_hierarchy(results: ResultTables) -> str:
+    """Return how many OOD classes are not in the hierarchy and so have no similarity; "" for none."""
     sizes = {
         (row["group"], row["class_id"]): (row["similarity"], row["n_ood"])
         for row in results.by_class.select(["group", "class_id", "similarity", "n_ood"]).to_pylist()
@@ -268,7 +268,7 @@ def _without_synset(results: ResultTables) -> str:
     unmapped = [n_ood for similarity, n_ood in sizes.values() if similarity is None]
     if not unmapped:
         return ""
-    return f"; without a synset, left out: {len(unmapped):,} of {len(sizes):,} ({sum(unmapped):,} images)"
+    return f"; not in the hierarchy, left out: {len(unmapped):,} of {len(sizes):,} ({sum(unmapped):,} images)"
 
 
 def _by_detector(results: ResultTables, metric: str, factor: float) -> str:

@@ -12,6 +12,7 @@ from wordnet_splits.base.errors import TaxonomyError
 from wordnet_splits.datasets.catalog import read_catalog
 from wordnet_splits.linking import propose_synsets
 from wordnet_splits.linking.catalog_maker import make_catalog
+from wordnet_splits.wordnet.similarity import compare_synsets
 from wordnet_splits.wordnet.taxonomy import Taxonomy
 
 pytestmark = pytest.mark.usefixtures("own_datasets_forgotten")
@@ -115,3 +116,19 @@ def test_no_word_list_of_wordnet_speaks_for_another_hierarchy_of_its_version(tre
     assert [p.wnid for p in propose_synsets(["smartphone", "ramen"], taxonomy=taxonomy).proposals] == ["", ""]
     with pytest.raises(TaxonomyError):
         propose_synsets(["chien"], taxonomy=taxonomy, language="fr")
+
+
+def test_the_words_of_an_id_are_a_name_where_no_other_node_has_it(tmp_path: Path) -> None:
+    tree, nodes = tmp_path / "tree.tsv", tmp_path / "nodes.tsv"
+    ids = ("crane-b", "crane-m", "lift-x", "drill", "sower")
+    tree.write_text("child\tparent\n" + "".join(f"{node}\tthing\n" for node in ids), encoding="utf-8")
+    nodes.write_text(
+        "node\tnames\nthing\tthing\ncrane-b\tcrane#2|garden crane\ncrane-m\tcrane#1|lift x\nlift-x\thoist\n"
+        "drill\tdrill#1\nsower\tdrill#2\n",
+        encoding="utf-8",
+    )
+    names = {"crane b": "crane-b", "crane m": "crane-m", "lift x": "crane-m", "hoist": "lift-x"}
+    found = propose_synsets([*names, "drill", "sower"], taxonomy=str(tree)).proposals
+    assert [p.wnid for p in found] == [*names.values(), "drill", "sower"]
+    assert ["2 nodes" in p.reason for p in found[-2:]] == [True, False]
+    assert compare_synsets("hoist", "sower", taxonomy=str(tree)).distance == 2

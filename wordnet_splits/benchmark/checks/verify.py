@@ -105,7 +105,7 @@ def verify_benchmark(
     roots: Roots | None = None,
     out: Path | None = None,
     workers: int = 1,
-    taxonomy: Taxonomy | None = None,
+    taxonomy: Taxonomy | str | None = None,
     progress: Progress | None = None,
 ) -> Verification:
     """Compare a manifest, except its provenance, with its tables and with a fresh build.

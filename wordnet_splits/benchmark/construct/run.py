@@ -71,7 +71,7 @@ def build_benchmark(
     allow_missing: bool = False,
     local: bool = False,
     workers: int = 1,
-    taxonomy: Taxonomy | None = None,
+    taxonomy: Taxonomy | str | None = None,
     progress: Progress | None = None,
 ) -> Build:
     """Build a benchmark's manifest, and write it if ``out`` is given.
@@ -127,7 +127,7 @@ def build_recipe(
     allow_missing: bool = False,
     local: bool = False,
     workers: int = 1,
-    taxonomy: Taxonomy | None = None,
+    taxonomy: Taxonomy | str | None = None,
     progress: Progress | None = None,
     journal: Path | None = None,
 ) -> Build:

@@ -17,7 +17,7 @@ from wordnet_splits.datasets.catalog.table import (
     load_catalog,
     read_catalog,
 )
-from wordnet_splits.wordnet.taxonomy import Taxonomy
+from wordnet_splits.wordnet.taxonomy import Taxonomy, load
 
 _OLD_CALTECH = re.compile(r"-101$")  # Caltech-256 marks the classes it took over from Caltech-101
 
@@ -63,7 +63,7 @@ class CatalogReport:
 
 
 def check_catalogs(
-    names: Sequence[str] | None = None, taxonomy: Taxonomy | None = None
+    names: Sequence[str] | None = None, taxonomy: Taxonomy | str | None = None
 ) -> Records[CatalogReport]:
     """Check catalogs against a taxonomy, in the order given.
 
@@ -77,7 +77,7 @@ def check_catalogs(
     UnknownNameError : a source has no catalog.
     DataError : a file is malformed.
     """
-    taxonomy = taxonomy or Taxonomy.embedded()
+    taxonomy = load(taxonomy)
     read = partial(read_catalog, has_nodes=not taxonomy.is_wordnet)
     return Records(
         check_catalog(read(name) if name.endswith(".tsv") else load_catalog(name), taxonomy)

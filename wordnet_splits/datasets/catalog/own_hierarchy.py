@@ -9,6 +9,7 @@ canonical text, ``sources/hierarchy.tsv`` and ``sources/nodes.tsv``, so that nei
 from __future__ import annotations
 
 import hashlib
+import re
 from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
@@ -127,7 +128,9 @@ class OwnHierarchy(BaseModel):
         try:
             return file_id(self._path(text))
         except OSError:
-            raise DataError(f"no file {printable(text)}", where=self.where) from None
+            is_lexicon = re.fullmatch(r"[\w-]+:[\w.-]+", text)
+            hint = f'a lexicon: write wn = "{text}" in [hierarchy] of the recipe' if is_lexicon else None
+            raise DataError(f"no file {printable(text)}", where=self.where, hint=hint) from None
 
     def digests(self) -> Digests:
         """Return the SHA-256 of the canonical files. Raises as `taxonomy`."""

@@ -52,7 +52,7 @@ from wordnet_splits.wordnet.similarity.measures import (
     row_blocks,
     subsumer_scores,
 )
-from wordnet_splits.wordnet.taxonomy import Taxonomy
+from wordnet_splits.wordnet.taxonomy import Taxonomy, load
 
 __all__ = [
     "MEASURES",
@@ -158,7 +158,7 @@ def _distance(above_x: Mapping[int, int], above_y: Mapping[int, int]) -> int:
     return min(edges + above_y[node] for node, edges in above_x.items() if node in above_y)
 
 
-def compare_synsets(a: str, b: str, taxonomy: Taxonomy | None = None) -> Similarity:
+def compare_synsets(a: str, b: str, taxonomy: Taxonomy | str | None = None) -> Similarity:
     """Return every measure of two synsets (wnids, names or nouns), in this order for the asymmetric one.
 
     Raises
@@ -173,7 +173,7 @@ def compare_synsets(a: str, b: str, taxonomy: Taxonomy | None = None) -> Similar
     >>> compare_synsets("dog", "cat.n.01") == dog_and_cat
     True
     """
-    taxonomy = Taxonomy.embedded() if taxonomy is None else taxonomy
+    taxonomy = load(taxonomy)
     pair = _Pair(taxonomy, a, b)
     values: dict[str, Any] = {name: formula(pair) for name, formula in FORMULAS.items()}
     for field, reading in LCS.items():
@@ -182,13 +182,13 @@ def compare_synsets(a: str, b: str, taxonomy: Taxonomy | None = None) -> Similar
 
 
 def path_between(
-    a: str, b: str, taxonomy: Taxonomy | None = None
+    a: str, b: str, taxonomy: Taxonomy | str | None = None
 ) -> tuple[tuple[str, ...], str, tuple[str, ...]]:
     """Return a shortest chain from ``a`` up to the LCS of wup_wn, the LCS, and one from ``b``.
 
     Both chains include the LCS.
     """
-    taxonomy = Taxonomy.embedded() if taxonomy is None else taxonomy
+    taxonomy = load(taxonomy)
     a, b = taxonomy.find(a), taxonomy.find(b)
     lcs = taxonomy.wnid(_Pair(taxonomy, a, b).subsumer("wn"))
     return taxonomy.path_up(a, lcs), lcs, taxonomy.path_up(b, lcs)
@@ -198,7 +198,7 @@ def similarity_matrix(
     measure: str,
     a: Sequence[str],
     b: Sequence[str] | None = None,
-    taxonomy: Taxonomy | None = None,
+    taxonomy: Taxonomy | str | None = None,
     dtype: npt.DTypeLike | None = None,
 ) -> Array:
     """Return ``measure`` of every synset of ``a`` with every one of ``b``: (len(a), len(b)).
@@ -218,14 +218,14 @@ def similarity_matrices(
     measures: Sequence[str],
     a: Sequence[str],
     b: Sequence[str] | None = None,
-    taxonomy: Taxonomy | None = None,
+    taxonomy: Taxonomy | str | None = None,
     dtype: npt.DTypeLike | None = None,
 ) -> dict[str, Array]:
     """Return the similarity matrix of each measure; they share distances and subsumers.
 
     The name ``lcs``, which is not a measure, gives the LCS of wup_wn as nodes of the taxonomy, int32.
     """
-    taxonomy = Taxonomy.embedded() if taxonomy is None else taxonomy
+    taxonomy = load(taxonomy)
     shape = len(a), len(a if b is None else b)
     result = {measure: np.empty(shape, _dtype(dtype, measure, taxonomy)) for measure in measures}
     for rows, tiles in row_blocks(a, b, taxonomy, allpairs.ROWS):
@@ -239,7 +239,7 @@ def similarity_blocks(
     measure: str,
     a: Sequence[str],
     b: Sequence[str] | None = None,
-    taxonomy: Taxonomy | None = None,
+    taxonomy: Taxonomy | str | None = None,
     block: int = 1024,
     dtype: npt.DTypeLike | None = None,
 ) -> Iterator[tuple[slice, Array]]:
@@ -247,7 +247,7 @@ def similarity_blocks(
 
     Only one block is in memory at a time, whatever the length of ``a``.
     """
-    taxonomy = Taxonomy.embedded() if taxonomy is None else taxonomy
+    taxonomy = load(taxonomy)
     columns, kind = len(a if b is None else b), _dtype(dtype, measure, taxonomy)
     for rows, tiles in row_blocks(a, b, taxonomy, block):
         values = np.empty((rows.stop - rows.start, columns), kind)

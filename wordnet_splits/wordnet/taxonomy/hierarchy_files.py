@@ -151,7 +151,7 @@ def assemble(tree: Rows, nodes: Rows | None = None, *, root: str | None = None) 
     rows = _rows_of(nodes, tree, node_of, made)
     glosses, counts = nodes.in_order("gloss", rows), nodes.in_order("count", rows, "0")
     for row, cell in enumerate(nodes.columns.get("count", ())):
-        if not (_COUNT.fullmatch(cell) and cell.isascii()):
+        if cell and not (_COUNT.fullmatch(cell) and cell.isascii()):
             raise nodes.error(row, f"a count must be a whole number from 0 on, got {printable(cell, 40)!r}")
     return Content(
         ids,
@@ -159,7 +159,7 @@ def assemble(tree: Rows, nodes: Rows | None = None, *, root: str | None = None) 
         _words(nodes, ids, rows, nodes.where),
         parts,
         tuple(map(str.strip, glosses)) if any(map(str.strip, glosses)) else None,
-        np.array(counts, np.int64) if counts else None,
+        np.array([count or "0" for count in counts], np.int64) if counts else None,
     )
 
 
@@ -250,7 +250,8 @@ def _rows_of(nodes: Rows, tree: Rows, node_of: Mapping[str, int], made: str | No
     row_of, first = dict(zip(given, range(len(given)), strict=True)), dict[str, int]()
     for row, name in enumerate(given) if len(row_of) < len(given) or row_of.keys() - node_of.keys() else ():
         if name not in node_of:
-            raise nodes.error(row, f"{printable(name, 40)!r} is not a node of {tree.where}")
+            hint = 'name the file of its own nodes in [hierarchy]: nodes = "..."'
+            raise nodes.error(row, f"{printable(name, 40)!r} is not a node of {tree.where}", hint=hint)
         if first.setdefault(name, row) != row:
             raise nodes.error(row, f"a second row of {name}")
     if absent := node_of.keys() - row_of.keys() - {made}:

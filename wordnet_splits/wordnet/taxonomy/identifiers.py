@@ -251,7 +251,7 @@ class SynsetSearch(Tabular):
         ]
 
 
-def find_synsets(word: str, taxonomy: Taxonomy | None = None) -> SynsetSearch:
+def find_synsets(word: str, taxonomy: Taxonomy | str | None = None) -> SynsetSearch:
     """Return the synsets of a word, and the synsets of compound nouns that contain it.
 
     Raises
@@ -263,7 +263,7 @@ def find_synsets(word: str, taxonomy: Taxonomy | None = None) -> SynsetSearch:
     >>> find_synsets("axolotl").wnids
     ('n01632777',)
     """
-    taxonomy = taxonomy or load()
+    taxonomy = load(taxonomy)
     key = word.strip().lower().replace(" ", "_")
     index = taxonomy.lemma_index()
     lemmas = sorted(lemma for lemma in index if f"_{key}_" in f"_{lemma.replace('-', '_')}_")

@@ -361,14 +361,16 @@ def _imagenet_tree() -> Taxonomy:
 _REFERENCES: dict[str, Callable[[], Taxonomy]] = {"embedded": _embedded, "imagenet-tree": _imagenet_tree}
 
 
-def load(spec: str | None = None) -> Taxonomy:
-    """Load a taxonomy.
+def load(spec: Taxonomy | str | None = None) -> Taxonomy:
+    """Load a taxonomy; one that is loaded is returned as it is.
 
     Parameters
     ----------
     spec : None for the embedded WordNet, ``nltk`` for NLTK's corpus, a folder of WNDB files, ``oewn:2024`` as
         a lexicon of `wn`, or the tree.tsv of a custom hierarchy (with the nodes.tsv in its folder, if any).
     """
+    if isinstance(spec, Taxonomy):
+        return spec
     if spec is None or spec == "nltk":
         return Taxonomy.embedded() if spec is None else Taxonomy.from_nltk()
     path = Path(spec)

@@ -93,7 +93,7 @@ def test_intervals_are_of_classes_drawn_again(held: Results) -> None:
 def test_classes_without_a_synset_are_counted(held: Results) -> None:
     found = nearness(held, detectors=["mcp"], bootstrap=5)
     assert found.correlations[0].classes == 60 + 10
-    assert "Without a synset, left out: 1 classes." in found.notes
+    assert "Without a synset, left out: 1 class." in found.notes
     assert "rank correlation" in str(found)
     assert "<table" in found._repr_html_()
     assert found.to_pandas().shape == (len(MEASURES) * len(TO), 9)

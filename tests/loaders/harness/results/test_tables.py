@@ -205,7 +205,7 @@ def test_classes_without_a_synset_are_counted_beside_the_trend_that_leaves_them_
     classes = manifest.classes.set_column(column, "mean", pa.array(means, pa.float64()))
     results = evaluated(Manifest(manifest.data, classes, dict(manifest.parts)))
     trend = lines_below(results)[-1]
-    assert "over OOD classes; without a synset, left out: 2 of 12 (25 images)): mcp" in trend
+    assert "over OOD classes; not in the hierarchy, left out: 2 of 12 (25 images)): mcp" in trend
     binned = [row["n_ood"] for row in results.by_nearness.to_pylist() if row["detector"] == "mcp"]
     assert sum(binned) == 60 + 40 + 50 - 25
 

@@ -185,7 +185,7 @@ def test_a_malformed_file_is_refused_at_its_line(case: str, tmp_path: Path) -> N
     assert "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize("count", ["", "-1", "1.5", "1e3", "9" * 13, "٣", "many"])
+@pytest.mark.parametrize("count", [" ", "-1", "1.5", "1e3", "9" * 13, "٣", "many"])
 def test_a_malformed_count_is_refused(count: str, tmp_path: Path) -> None:
     nodes = [f"{line}\t7" for line in NODES]
     nodes[0] = "node\tnames\tgloss\tcount"
@@ -193,6 +193,9 @@ def test_a_malformed_count_is_refused(count: str, tmp_path: Path) -> None:
     assert counted.counts is not None
     assert counted.counts.tolist() == [7] * 5
     assert Taxonomy.from_files(*written(tmp_path, *counted.tables())).digest == counted.digest
+    empty = Taxonomy.from_files(*written(tmp_path, EDGES, lines(nodes, 4, "cat\tcat\t\t")))
+    assert empty.counts is not None
+    assert empty.counts[empty.index("cat")] == 0
     with raises(TaxonomyError, where="nodes.tsv, line 4"):
         Taxonomy.from_files(*written(tmp_path, EDGES, lines(nodes, 4, f"cat\tcat\t\t{count}")))
 
