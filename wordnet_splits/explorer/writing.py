@@ -26,7 +26,7 @@ from wordnet_splits.benchmark.hierarchies import taxonomy_of
 from wordnet_splits.benchmark.manifest import Manifest
 from wordnet_splits.benchmark.manifest.loading import manifest_names, shipped_folder
 from wordnet_splits.benchmark.manifest.parts import manifest_files
-from wordnet_splits.benchmark.recipe import is_shipped, load_recipe
+from wordnet_splits.benchmark.recipe import FLAGSHIPS, is_shipped, load_recipe
 from wordnet_splits.benchmark.resolve import load_manifest
 from wordnet_splits.datasets.catalog import load_catalog
 from wordnet_splits.datasets.sources.roots import Roots
@@ -124,6 +124,7 @@ def make_site(
                     _write(folder, name, make_page())
                     task.advance()
             _write(folder, "synsets", synsets.table())
+            index.sort(key=lambda entry: entry["name"] not in FLAGSHIPS)
             about = {"version": version("wordnet-splits"), "roles": ROLES, "benchmarks": index}
             _write(folder, "index", {**about, "has": list(pages)})
             paths = [path for path in folder.rglob("*") if path.is_file()]

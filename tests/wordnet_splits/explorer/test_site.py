@@ -17,6 +17,7 @@ from wordnet_splits.audit.thresholds import thresholds
 from wordnet_splits.base.errors import OutputError
 from wordnet_splits.benchmark.explain import explain_class
 from wordnet_splits.benchmark.manifest.loading import manifest_names
+from wordnet_splits.benchmark.recipe import FLAGSHIPS
 from wordnet_splits.benchmark.resolve import find_manifest, load_manifest
 from wordnet_splits.explorer import make_site
 from wordnet_splits.explorer.columns import reduced_tree
@@ -104,6 +105,14 @@ def test_a_class_is_found_in_all_benchmarks(site: Path) -> None:
     assert set(held) == {"rungs-cifar100", "unknown-cifar-clean"}
     for name, row in held.items():
         assert read(site, f"benchmark/{name}")["classes"]["class_id"][row] == "castle"
+
+
+def test_the_index_begins_with_the_flagships(tmp_path: Path) -> None:
+    make_site(tmp_path / "pages", ["digits", FLAGSHIPS[0]])
+    assert [one["name"] for one in read(tmp_path / "pages", "index")["benchmarks"]] == [
+        FLAGSHIPS[0],
+        "digits",
+    ]
 
 
 def test_imagenet21k_has_every_class_with_its_nearest(site: Path) -> None:

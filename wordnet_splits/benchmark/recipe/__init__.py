@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from wordnet_splits.benchmark.recipe.loading import FLAGSHIPS as FLAGSHIPS
 from wordnet_splits.benchmark.recipe.loading import awaited_lists as awaited_lists
 from wordnet_splits.benchmark.recipe.loading import buildable as buildable
 from wordnet_splits.benchmark.recipe.loading import class_set_names as class_set_names

@@ -29,6 +29,8 @@ from wordnet_splits.datasets.sources.by_name import is_installed
 
 BENCHMARKS, CLASS_SETS = "recipes", "class_sets"
 """Folders of shipped recipes: benchmarks, and published lists of classes."""
+FLAGSHIPS = ("unknown-cifar", "unknown-imagenet")
+"""Benchmarks that lists begin with: the two of Kim et al. for which this package was written."""
 VARIANT_KEYS = ("extends", "drop")
 """Keys of a recipe's file that no schema has: they are resolved before it is validated."""
 

@@ -21,25 +21,15 @@
     const one = (row) => data.entries[row.entry];
     const byRow = Map.groupBy(counts.get(name).filter((row) => row.detector !== "(model)"), (row) => [row.entry, row.model, row.detector, row.params].join("\n"));
     const rows = [...byRow.values()].map((all) => ({ ...all[0], mean: (role, metric) => mean(all, role, metric, noise) }));
-    const has = (role, metric) => rows.some((row) => row.mean(role, metric));
-    const columns = [
-      { title: "Detector", key: detector, cell: (row) => [detector(row), chip(data.fitted_on_outliers.includes(row.detector.split("[")[0]), "fitted on OOD validation images")], text: true },
-      { title: "Model", key: (row) => row.model, cell: (row) => [row.model.split("/").pop(), chip(one(row).outliers, one(row).outliers), chip(one(row).told, one(row).told, "told names")], text: true },
-    ];
-    const add = (title, role, metric) => has(role, metric) && columns.push({
-      title,
-      key: (row) => row.mean(role, metric)?.value ?? null,
-      cell: (row) => [percent(row.mean(role, metric)), metric.startsWith("fpr") ? null : unscored(row, one(row), role, metric)],
-      number: metric.startsWith("fpr") ? "ascending" : true,
+    const fullSpectrum = rows.some((row) => ["near", "far"].some((role) => row.mean(role, "auroc[full-spectrum]")));
+    const lacks = (row) => lacking(one(row), (part) => !noise.includes(part.group) && (fullSpectrum || part.role !== "csid") && part.role !== "external").join("; ");
+    const tables = byLack(rows, lacks).map(([lack, those]) => {
+      const columns = columnsOf(those, one, fpr, data);
+      const sorted = Math.max(columns.findIndex((column) => column.title.endsWith("AUROC")), 0);
+      const options = { caption: lack ? `${name}: ${lack}` : name, sort: [sorted, "descending"], more: { title: "Repeat it", content: (row) => repeat(one(row)) } };
+      return { lack, table: site.el("div", { class: "first" }, site.table(columns, those, options)) };
     });
-    add("ID accuracy", "id", "accuracy");
-    for (const [role, title] of [["near", "Near"], ["far", "Far"]]) {
-      add(`${title} AUROC`, role, "auroc");
-      add(`${title} FPR95`, role, fpr);
-    }
-    for (const role of ["near", "far"]) add(`Full-spectrum ${role} AUROC`, role, "auroc[full-spectrum]");
-    columns.push(site.counts("Runs", "runs"));
-    const sorted = Math.max(columns.findIndex((column) => column.title.endsWith("AUROC")), 0);
+    const incomplete = tables.filter(({ lack }) => lack).map(({ table }) => table);
     const sets = (role) => [...new Set(counts.get(name).filter((row) => row.role === role && !row.group.startsWith("(") && !noise.includes(row.group)).map((row) => row.group))];
     const shown = ["near", "far"].filter((role) => sets(role).length).map((role) => `${role}: ${sets(role).join(", ")}`);
     const mine = data.entries.filter((entry) => entry.benchmark === name);
@@ -52,10 +42,42 @@
           noise.length ? `Noise (${noise.join(", ")}) is not part of these means; a mean over other sets is then without interval. ` : null,
           sets("csid").length ? `Full-spectrum counts ${sets("csid").join(", ")} as ID. ` : null,
           site.el("a", { href: `#/leaderboard?metric=auroc&benchmark=${encodeURIComponent(name)}` }, "Every metric and set"), "."),
-        site.el("div", { class: "first" }, site.table(columns, rows, { caption: name, sort: [sorted, "descending"], more: { title: "Repeat it", content: (row) => repeat(one(row)) } })),
+        tables[0].lack ? site.el("p", {}, `No entry scored every set of ${name}.`) : tables[0].table,
+        incomplete.length ? site.section("Entries that lack sets", site.el("p", { class: "note" }, INCOMPLETE), incomplete) : null,
         ...entriesOf(mine, data),
       ],
     };
+  }
+
+  const INCOMPLETE = "Means are over the scored images alone, so they are comparable only within a table, not with complete entries.";
+
+  /** Rows by missing sets, those with the fewest missing sets first. */
+  function byLack(rows, lacks) {
+    const groups = Map.groupBy(rows, lacks);
+    const size = ([lack]) => (lack ? lack.split("; ").length : 0);
+    return [...groups].sort((a, b) => size(a) - size(b));
+  }
+
+  /** The columns of the field's table that have a value. */
+  function columnsOf(rows, one, fpr, data) {
+    const columns = [
+      { title: "Detector", key: detector, cell: (row) => [detector(row), chip(data.fitted_on_outliers.includes(row.detector.split("[")[0]), "fitted on OOD validation images")], text: true },
+      { title: "Model", key: (row) => row.model, cell: (row) => [row.model.split("/").pop(), chip(one(row).outliers, one(row).outliers), chip(one(row).told, one(row).told, "told names")], text: true },
+    ];
+    const add = (title, role, metric) => rows.some((row) => (row.mean(role, metric)?.value ?? null) !== null) && columns.push({
+      title,
+      key: (row) => row.mean(role, metric)?.value ?? null,
+      cell: (row) => percent(row.mean(role, metric)),
+      number: metric.startsWith("fpr") ? "ascending" : true,
+    });
+    add("ID accuracy", "id", "accuracy");
+    for (const [role, title] of [["near", "Near"], ["far", "Far"]]) {
+      add(`${title} AUROC`, role, "auroc");
+      add(`${title} FPR95`, role, fpr);
+    }
+    for (const role of ["near", "far"]) add(`Full-spectrum ${role} AUROC`, role, "auroc[full-spectrum]");
+    columns.push(site.counts("Runs", "runs"));
+    return columns;
   }
 
   /** The mean over the sets of a role without noise; its interval is that of the results, or of the only set. */
@@ -135,18 +157,22 @@
   }
 
   function detector(row) {
-    const given = Object.entries(JSON.parse(row.params || "{}")).map(([name, x]) => `${name}=${typeof x === "object" ? JSON.stringify(x) : x}`);
+    const given = Object.entries(JSON.parse(row.params || "{}")).filter(([, x]) => x !== "").map(([name, x]) => `${name}=${typeof x === "object" ? JSON.stringify(x) : x}`);
     return given.length && !row.detector.includes("[") ? `${row.detector}[${given.join(",")}]` : row.detector;
   }
 
-  /** What of the sets of a value was not scored. */
-  function unscored(row, one, role, metric = row.metric) {
-    const pooled = role !== undefined || row.group.startsWith("(");
-    const roles = (role ?? row.role).split("+");
-    const short = site
+  /** The sets, of those that are asked for, that an entry did not score whole. */
+  const lacking = (one, isAsked) =>
+    site
       .rows(one.sets)
-      .filter((part) => part.scored !== part.expected && ((pooled ? roles.includes(part.role) : part.group === row.group) || (/full/.test(metric) && part.role === "csid")))
+      .filter((part) => part.scored !== part.expected && isAsked(part))
       .map((part) => (part.scored ? `${site.count(part.scored)} of ${site.count(part.expected)} of ${part.group}` : `no ${part.group}`));
+
+  /** What of the sets of a value was not scored. */
+  function unscored(row, one) {
+    const roles = row.role.split("+");
+    const isOfRow = (part) => (row.group.startsWith("(") ? roles.includes(part.role) : part.group === row.group);
+    const short = lacking(one, (part) => isOfRow(part) || (/full/.test(row.metric) && part.role === "csid"));
     return short.length ? site.el("small", { class: "differs" }, short.join(", ")) : null;
   }
 

@@ -72,7 +72,7 @@
       site.el("tr", {}, columns.map((column) => {
         const told = (column.cell ?? column.key)(row);
         const kind = column.number ? "number" : column.text ? "text" : null;
-        return site.el("td", { class: kind }, isMissing(told) ? "–" : told);
+        return site.el("td", { class: kind, "data-title": column.title }, isMissing(told) ? "–" : told);
       }), more ? site.el("td", {}, opener(row)) : null);
 
     function opener(row) {
