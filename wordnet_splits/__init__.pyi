@@ -9,6 +9,7 @@ from .benchmark.checks.doctor import check_sources as check_sources
 from .benchmark.checks.freeze import freeze as freeze
 from .benchmark.checks.leaks import report_leaks as report_leaks
 from .benchmark.checks.listing import list_benchmarks as list_benchmarks
+from .benchmark.checks.ready import ready as ready
 from .benchmark.checks.verify import verify_benchmark as verify_benchmark
 from .benchmark.construct import Build as Build
 from .benchmark.construct import build_benchmark as build_benchmark

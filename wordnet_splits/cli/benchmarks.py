@@ -30,6 +30,7 @@ from wordnet_splits.base.terminal.output import (
 )
 from wordnet_splits.benchmark.group_table import print_groups
 from wordnet_splits.cli.main import app
+from wordnet_splits.cli.sources import root_error
 from wordnet_splits.datasets.catalog.declarations import merge_declarations
 from wordnet_splits.datasets.sources.roots import parse_roots
 
@@ -57,17 +58,33 @@ EXAMPLES = 3
         "wordnet-splits list --json",
     ],
 )
-def list_benchmarks(json: Json = False, manifests: Manifests = None) -> int:
-    """List the benchmarks, with the classes of each role, the images to test on, and what is frozen."""
+def list_benchmarks(root: RootOptions = None, json: Json = False, manifests: Manifests = None) -> int:
+    """List the benchmarks, with the classes of each role, the test images, and whether these are at hand."""
+    from wordnet_splits.base.progress import OnStderr
+    from wordnet_splits.benchmark.checks.doctor import carried_declarations, check_sources, read_benchmarks
     from wordnet_splits.benchmark.checks.listing import list_benchmarks
 
     benchmarks = list_benchmarks(manifests).benchmarks
+    known = read_benchmarks(manifests)
+    roots = parse_roots(root or [], carried_declarations(known))
+    diagnosis = check_sources(roots, benchmarks=known, progress=OnStderr())
+    for source in diagnosis.sources:
+        if source.error:
+            to_stderr(root_error(source))
+    readiness = {b.name: b.ready for b in diagnosis.benchmarks}
     rows = [
-        (b.name, *map(b.count_classes, LISTED_ROLES), b.count_images("test"), b.status) for b in benchmarks
+        (
+            b.name,
+            *map(b.count_classes, LISTED_ROLES),
+            b.count_images("test"),
+            b.status,
+            readiness[b.name].runs_here,
+        )
+        for b in benchmarks
     ]
-    columns = ("benchmark", *LISTED_ROLES, "test images", "status")
-    result = {"benchmarks": [b.as_dict() for b in benchmarks]}
-    print_result(result, json, lambda: print_table(columns, rows, right=columns[1:-1]))
+    columns = ("benchmark", *LISTED_ROLES, "test images", "status", "runs here")
+    result = {"benchmarks": [{**b.as_dict(), "ready": readiness[b.name].as_dict()} for b in benchmarks]}
+    print_result(result, json, lambda: print_table(columns, rows, right=columns[1:-2]))
     return DONE
 
 

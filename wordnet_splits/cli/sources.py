@@ -15,7 +15,7 @@ from wordnet_splits.cli.main import app
 from wordnet_splits.datasets.sources.roots import parse_roots
 
 if TYPE_CHECKING:
-    from wordnet_splits.benchmark.checks.doctor import Awaited, BenchmarkState, Diagnosis
+    from wordnet_splits.benchmark.checks.doctor import Awaited, BenchmarkState, Diagnosis, SourceState
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -209,12 +209,18 @@ def _print_roots(diagnosis: Diagnosis) -> None:
     print_table(columns, rows, right=("other files", "free disk"))
     for s in diagnosis.sources:
         if s.error:
-            hint = f" ({s.error['hint']})" if s.error["hint"] else ""
-            to_stdout(f"  {s.name}: {s.error['where'] or s.root}: {s.error['what']}{hint}")
+            to_stdout(f"  {root_error(s)}")
         if s.unexpected:
             names = ", ".join(list(s.unexpected)[:SHOWN_NAMES])
             count = sum(s.unexpected.values())
             to_stdout(f"  {s.name}: {count:,} files under no known name, such as {names}")
+
+
+def root_error(source: SourceState) -> str:
+    """Return the fault of a source's root as a line of text."""
+    error = source.error or {}
+    hint = f" ({error['hint']})" if error["hint"] else ""
+    return f"{source.name}: {error['where'] or source.root}: {error['what']}{hint}"
 
 
 def _print_benchmarks(diagnosis: Diagnosis, only: Collection[str]) -> None:
@@ -229,11 +235,12 @@ def _print_benchmarks(diagnosis: Diagnosis, only: Collection[str]) -> None:
             b.name,
             "unreadable" if b.error else state,
             ", ".join(awaits) or None,
+            b.ready.runs_here,
             "; ".join(texts) or None,
             len(incomplete) - len(texts) or None,
         )
         rows.append(row if only else row[:-1])
-    columns = ("benchmark", "images", "awaits", "pixels lacking", "other sources lacking")
+    columns = ("benchmark", "images", "awaits", "runs here", "pixels lacking", "other sources lacking")
     print_table(columns if only else columns[:-1], rows, right=columns[-1:])
     for b in diagnosis.benchmarks:
         if b.error:

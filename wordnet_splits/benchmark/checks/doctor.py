@@ -17,12 +17,14 @@ from functools import cache
 from pathlib import Path
 from typing import Any, ClassVar
 
+import pyarrow as pa
 import pyarrow.compute as pc
 
 from wordnet_splits.base.errors import SplitsError
 from wordnet_splits.base.jsonable import Jsonable
 from wordnet_splits.base.progress import Progress, Silent
 from wordnet_splits.base.tabular import Tabular
+from wordnet_splits.benchmark.checks.held_images import Readiness, count_held
 from wordnet_splits.benchmark.checks.listing import benchmark_folders
 from wordnet_splits.benchmark.construct.population import NO_POSITIONS, count_difference, expand
 from wordnet_splits.benchmark.manifest import Manifest, Part, read_manifest
@@ -93,7 +95,7 @@ class Awaited:
 
 @dataclass
 class BenchmarkState(Jsonable):
-    """A benchmark: whether it is frozen, the sources that it needs, and the pixels at hand by source."""
+    """A benchmark: whether it is frozen, the sources that it needs, and the images at hand by source."""
 
     derived: ClassVar = ("complete",)
 
@@ -101,6 +103,7 @@ class BenchmarkState(Jsonable):
     frozen: bool
     awaits: list[Awaited] = field(default_factory=list)
     pixels: dict[str, str] = field(default_factory=dict)
+    ready: Readiness = field(default_factory=Readiness)
     error: dict[str, object] | None = None
 
     @property
@@ -182,10 +185,12 @@ def check_sources(
     benchmarks = read_benchmarks() if benchmarks is None else benchmarks
     datasets = Sources(carried_declarations(benchmarks))
     every_root = all_roots(options, datasets)
+    ids: dict[str, pa.ChunkedArray] = {}
     states = {
-        n: source_state(n, every_root.get(n), options, datasets, progress) for n in source_names(datasets)
+        n: source_state(n, every_root.get(n), options, datasets, progress, ids)
+        for n in source_names(datasets)
     }
-    rows = [_benchmark_state(name, b, states, datasets) for name, b in benchmarks.items()]
+    rows = [_benchmark_state(name, b, states, datasets, ids) for name, b in benchmarks.items()]
     return Diagnosis(list(states.values()), rows)
 
 
@@ -195,12 +200,14 @@ def source_state(
     options: Roots | None = None,
     datasets: Sources = LOCAL,
     progress: Progress | None = None,
+    ids: dict[str, pa.ChunkedArray] | None = None,
 ) -> SourceState:
     """Scan the root of a source and compare its counts with the publisher's.
 
     Parameters
     ----------
     options : the roots given by ``--root``, to report where ``root`` was set.
+    ids : receives the image ids under the root, by source.
     """
     cls = source_class(name, datasets)
     expected = cls.expected()
@@ -216,7 +223,7 @@ def source_state(
     try:
         source = open_source(name, root, datasets)
         state.layout, state.order = source.layout, source.order
-        counts = _count(source, sum(n or 0 for n in expected.values()), progress or Silent())
+        counts, found = _count(source, sum(n or 0 for n in expected.values()), progress or Silent())
     except SplitsError as error:
         state.error = error.as_dict()
         return state
@@ -226,6 +233,8 @@ def source_state(
         )
         state.error = reason.as_dict()
         return state
+    if ids is not None:
+        ids[name] = found
     for split in state.splits:
         _fill(split, name, counts, cls.catalog())
     state.unexpected = dict(sorted(source.unexpected.items()))
@@ -241,15 +250,19 @@ def _given_by(name: str, options: Roots) -> str:
     return variable if os.environ.get(variable) else str(roots_file())
 
 
-def _count(source: Source, expected: int, progress: Progress) -> Counter[tuple[str, str]]:
-    """Return the number of images by (split, class)."""
+def _count(
+    source: Source, expected: int, progress: Progress
+) -> tuple[Counter[tuple[str, str]], pa.ChunkedArray]:
+    """Return the number of images by (split, class), and their ids."""
     counts: Counter[tuple[str, str]] = Counter()
+    ids = []
     with progress.task(f"scanning {source.name}", expected) as task:
         for batch in source.scan():
             columns = (batch.column(c).to_pylist() for c in ("split", "class_id"))
             counts.update(zip(*columns, strict=True))
+            ids.append(batch.column("image_id"))
             task.advance(batch.num_rows)
-    return counts
+    return counts, pa.chunked_array(ids, pa.string())
 
 
 def _fill(split: SplitState, source: str, counts: Counter[tuple[str, str]], catalog: Catalog) -> None:
@@ -266,6 +279,7 @@ def _benchmark_state(
     benchmark: Manifest | Recipe | SplitsError,
     states: Mapping[str, SourceState],
     datasets: Sources,
+    ids: Mapping[str, pa.ChunkedArray],
 ) -> BenchmarkState:
     manifest = benchmark if isinstance(benchmark, Manifest) else None
     state = BenchmarkState(name, frozen=not isinstance(benchmark, Recipe))
@@ -277,6 +291,7 @@ def _benchmark_state(
         merge_declarations([datasets.declared, recipe.declarations])
         state.awaits = list(_awaits(recipe, manifest, states))
         state.pixels = {s: _pixels(s, recipe, states) for s in recipe.sources}
+        state.ready = Readiness() if manifest is None else count_held(manifest, ids)
     except SplitsError as error:
         state.error = error.as_dict()
     return state

@@ -13,6 +13,7 @@ from tests.wordnet_splits.datasets.sources.trees import write_images
 from wordnet_splits.base.errors import UnknownNameError
 from wordnet_splits.base.parquet import write_table
 from wordnet_splits.benchmark.checks import doctor as dr
+from wordnet_splits.benchmark.checks.held_images import HeldImages, Readiness
 from wordnet_splits.benchmark.construct import build_benchmark
 from wordnet_splits.benchmark.manifest import loading, write_manifest
 from wordnet_splits.benchmark.recipe import recipe_names
@@ -60,6 +61,30 @@ def test_a_part_of_a_dataset_is_counted_against_the_whole(dtd):
     assert state.free is not None
     assert state.free > 0
     assert state.error is None
+
+
+def test_the_test_images_at_hand_are_counted_by_id(dtd):
+    """`digits` is embedded; 3 of the 5,640 images of dtd are there, and ID images of CIFAR are not."""
+    found = dr.check_sources({"dtd": dtd}).benchmarks
+    ready = {b.name: b.ready for b in found}
+    assert ready["digits"].runs_here == "yes"
+    assert ready["openood-cifar10"].runs_here == "no"
+    assert HeldImages("dtd", 3, 5640) in ready["openood-cifar10"].sources
+    assert sum(source.held for source in ready["digits"].sources) == 2074
+
+
+@pytest.mark.parametrize(
+    ("roles", "held", "awaits", "said"),
+    [
+        (("far", "id"), 5640, (), "yes"),
+        (("far", "id"), 60, (), "partly (60 of 5,640 dtd)"),
+        (("id", "near"), 5640, ("lsun",), "partly (awaits lsun)"),
+        (("far",), 5640, (), "no"),
+        (("csid", "id"), 5640, (), "no"),
+    ],
+)
+def test_a_benchmark_runs_with_images_of_id_and_ood(roles, held, awaits, said):
+    assert Readiness((HeldImages("dtd", held, 5640),), awaits, roles).runs_here == said
 
 
 def test_a_bad_root_is_told_in_its_row_and_stops_nothing_else(dtd, tmp_path):
