@@ -28,6 +28,7 @@ DARK: Final[Mapping[str, str]] = {
     BLACK: "#e4e7ea",
     GREY: "#4a5058",
     BLUE: "#58b0ea",
+    "#56b4e9": "#b5e4fa",
     ORANGE: "#ff8a3d",
     "#009e73": "#2fc99b",
     "#cc79a7": "#e39ac2",

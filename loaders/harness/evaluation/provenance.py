@@ -103,7 +103,7 @@ def command_line(about: ResultsMetadata, manifest: Manifest, inputs: Mapping[str
         for origin in (run.weights for run in about.runs if run.weights.weights):
             is_file = origin.kind == "file"
             words += ["--weights", f"WEIGHTS/{Path(origin.weights).name}" if is_file else origin.weights]
-        words += [word for name in _rooted_sources(manifest) for word in ("--root", _placeholder(name))]
+        words += [word for name in _rooted_sources(manifest) for word in ("--root", placeholder(name))]
         for name, value in inputs.items():
             words += [f"--{name}={value}"] if value.startswith("-") else [f"--{name}", value]
     are_trained = all(run.weights.kind == "trained" for run in about.runs)
@@ -170,5 +170,6 @@ def _rooted_sources(manifest: Manifest) -> list[str]:
     return [name for name in names if name in known and source_class(name, manifest.datasets).rooted]
 
 
-def _placeholder(name: str) -> str:
+def placeholder(name: str) -> str:
+    """Return SOURCE=SOURCE_ROOT, which stands for a source's folder in a command."""
     return f"{name}={re.sub(r'[^A-Z0-9]', '_', name.upper())}_ROOT"

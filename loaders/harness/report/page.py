@@ -6,7 +6,7 @@ import base64
 import hashlib
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.metadata import version
 from importlib.resources import files
 from xml.etree import ElementTree
@@ -40,7 +40,13 @@ class DrawnPlot:
 
 @dataclass(frozen=True)
 class Section:
-    """A part of the page; an empty part is left out. ``listing`` is a text of several lines."""
+    """A part of the page; an empty part is left out.
+
+    Attributes
+    ----------
+    listing : a text of several lines.
+    folded : whether a click opens it.
+    """
 
     title: str
     tables: tuple[Table, ...] = ()
@@ -49,6 +55,7 @@ class Section:
     lines: tuple[str, ...] = ()
     commands: tuple[str, ...] = ()
     listing: str = ""
+    folded: bool = False
 
     @property
     def anchor(self) -> str:
@@ -68,6 +75,7 @@ def page(title: str, facts: str, sections: Sequence[Section]) -> str:
     environment.filters["plain"] = lambda text: printable(text, MAX_TEXT_LENGTH)
     environment.filters["sort_key"] = sort_key
     environment.filters["kinds"] = column_kinds
+    environment.filters["with_values"] = with_values
     filled = [s for s in sections if s.tables or s.plots or s.mistakes or s.lines or s.commands or s.listing]
     return str(
         environment.from_string(_asset("report.html.jinja")).render(
@@ -103,6 +111,16 @@ def column_kinds(table: Table) -> list[str]:
         values = [cell for cell in cells if cell != NOTHING]
         kinds.append("number" if values and all(map(sort_key, values)) else "text")
     return kinds
+
+
+def with_values(table: Table) -> Table:
+    """Return a table without the columns that have no value in any row."""
+    cells = list(zip(*table.cells, strict=True))
+    kept = [n for n, column in enumerate(cells) if not {*column} <= {"", NOTHING}]
+    bold = frozenset((row, kept.index(column)) for row, column in table.bold if column in kept)
+    columns = tuple(table.columns[n] for n in kept) if cells else table.columns
+    rows = tuple(tuple(row[n] for n in kept) for row in table.cells)
+    return replace(table, columns=columns, cells=rows, bold=bold, spans=())
 
 
 def _asset(name: str) -> str:

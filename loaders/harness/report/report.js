@@ -24,3 +24,6 @@ for (const table of document.querySelectorAll("table.sortable")) {
     });
   });
 }
+addEventListener("beforeprint", () => {
+  for (const folded of document.querySelectorAll("details")) folded.open = true;
+});

@@ -21,9 +21,9 @@ from ...opening import PackedFolders
 from ..comparison.entries import BenchmarkResults, ResultsOrFolder
 from ..comparison.side_by_side import Comparison, ComparisonOptions, compare_draws_of
 from ..detectors.openood import OPENOOD
-from ..evaluation.provenance import has_path
+from ..evaluation.provenance import has_path, placeholder
 from ..hierarchy.named_answers import name_unknowns
-from ..results.metadata import NOT_CHOSEN, ResultsMetadata, check_level
+from ..results.metadata import NOT_CHOSEN, ResultsMetadata, RunFacts, check_level
 from ..results.sentences import lines_below, params_text, sweep_details
 from ..results.table import NOTHING, Table
 from ..results.tables import tables
@@ -34,7 +34,7 @@ from .plots.selection import Selection
 
 MISTAKES = 12
 PLOTS = (
-    *("risk-coverage", "roc", "oscr", "densities", "near-far", "full-spectrum"),
+    *("risk-coverage", "near-far", "roc", "oscr", "densities", "full-spectrum"),
     *("nearness", "kim-5", "robustness", "recalcati-3"),
 )
 """Plots in the order of the page, which lists plots without data at the end."""
@@ -42,8 +42,10 @@ PER_DETECTOR = frozenset({"densities", "nearness"})
 """Plots with a panel for each detector."""
 MAX_PANELS = 6
 """Entries that get a panel each, the best; the other plots show all."""
-COLUMNS = 2
+COLUMNS = 3
 """Panels side by side."""
+MAIN_PLOTS = frozenset({"risk-coverage", "near-far", "roc"})
+"""Plots that are open; a click opens the others."""
 
 
 def report(
@@ -106,14 +108,8 @@ def report(
     ]
     sections = [
         Section(
-            "Networks, sets and detectors",
-            tables=(*_overview(draw), *sweeps),
-            lines=tuple(dict.fromkeys(all_remarks)),
-        ),
-        Section("Missing sets", lines=tuple(missing_lines(draw))),
-        Section(
             "Results",
-            tables=tuple(table for evaluation in draw.results for table in tables(evaluation.results)),
+            tables=tuple(_results_tables(draw)),
             lines=tuple(
                 dict.fromkeys(line for evaluation in draw.results for line in lines_below(evaluation.results))
             ),
@@ -123,23 +119,41 @@ def report(
             tables=tuple(comparison.tables()),
             lines=tuple(note for note in comparison.notes if note not in draw.notes),
         ),
+        Section("Missing sets", lines=tuple(missing_lines(draw))),
         _named_unknowns(selection, over),
-        Section("Plots", plots=tuple(plots), lines=tuple(plot_notes)),
+        Section("Plots", plots=tuple(plot for plot in plots if plot.name in MAIN_PLOTS)),
+        Section(
+            "Further plots",
+            plots=tuple(plot for plot in plots if plot.name not in MAIN_PLOTS),
+            lines=tuple(plot_notes),
+            folded=True,
+        ),
         *(
-            Section(f"{title}: {entry_name}", mistakes=tuple(m for m in worst if m.kind == kind))
-            for kind, title in KINDS.items()
+            Section(
+                f"{title}: {entry_name}",
+                mistakes=tuple(m for m in worst if m.kind == kind),
+                folded=number > 0,
+            )
+            for number, (kind, title) in enumerate(KINDS.items())
+        ),
+        Section(
+            "Networks, sets and detectors",
+            tables=(*_overview(draw), *sweeps),
+            lines=tuple(dict.fromkeys(all_remarks)),
+            folded=True,
         ),
         Section(
             "Reproduction",
             tables=(environment_table(draw), fingerprints_table(draw)),
             lines=(*remarks(draw), *mistake_notes),
-            commands=tuple(commands(draw)),
+            commands=tuple(commands(draw, roots)),
         ),
         Section(
             "Licences and citation",
             tables=() if manifest is None else (licences_table(manifest),),
             lines=(f"Licences and citations are not shown: {absent}",) if absent else (),
             listing=bibtex,
+            folded=True,
         ),
     ]
     about = draw.first.about
@@ -200,6 +214,14 @@ def _drawn(kinds: Iterable[tuple[str, Selection]], letter: str) -> tuple[list[Dr
     return drawn, notes
 
 
+def _results_tables(draw: BenchmarkResults) -> Iterator[Table]:
+    """Yield the tables of each evaluation, which names its models if there are several."""
+    for evaluation in draw.results:
+        models = f"{', '.join(evaluation.results.about.models)}: " if len(draw.results) > 1 else ""
+        for table in tables(evaluation.results):
+            yield replace(table, title=f"{models}{table.title}")
+
+
 def _overview(draw: BenchmarkResults) -> Iterator[Table]:
     """Yield the networks, the sets with their numbers of images, and the detectors."""
     rows = []
@@ -208,7 +230,16 @@ def _overview(draw: BenchmarkResults) -> Iterator[Table]:
             used = run.class_map
             classes = "all" if used is None else f"{used.columns} of {used.of} ({used.mapping})"
             transforms = " | ".join(dict.fromkeys(run.transforms.values()))
-            rows.append((run.name, str(run.weights), run.device, transforms, classes, run.model_key[:12]))
+            rows.append(
+                (
+                    given_name(evaluation.results.about, run),
+                    str(run.weights),
+                    run.device,
+                    transforms,
+                    classes,
+                    run.model_key[:12],
+                )
+            )
     columns = ("model", "weights", "device", "transform", "classes", "key")
     yield Table("Networks", columns, tuple(rows))
     sets = draw.entries[0].scored()[0]
@@ -225,10 +256,16 @@ def _overview(draw: BenchmarkResults) -> Iterator[Table]:
     yield Table("Detectors", ("detector", "parameters", "chosen on"), tuple(dict.fromkeys(detectors)))
 
 
+def given_name(about: ResultsMetadata, run: RunFacts) -> str:
+    """Return the user's name of a network, with the name of the run if the model has several."""
+    is_single = len(about.runs_of(run.model)) == 1
+    return run.model if is_single or run.name == run.model else f"{run.model}: {run.name}"
+
+
 REBUILT = (
-    "Recorded by the evaluation, without options of models such as --mapping. Replace the words in "
-    "capitals: SOURCE_ROOT is the folder of a dataset (a store of `wordnet-splits pack`, --packed PACKED, "
-    "takes the place of all), WEIGHTS the folder of a file of weights."
+    "Recorded by the evaluation, without options of models such as --mapping. Replace words in capitals: "
+    "SOURCE_ROOT is the folder of a dataset (a store of `wordnet-splits pack`, --packed PACKED, takes the "
+    "place of all), WEIGHTS the folder of a file of weights."
 )
 IN_PYTHON = (
     "The sets were given in Python, so no command repeats the evaluation: replace each ... by the model, the "
@@ -241,6 +278,14 @@ def remarks(draw: BenchmarkResults) -> list[str]:
     abouts = [evaluation.results.about for evaluation in draw.results]
     from_python = [bool(about.custom_sets) for about in abouts]
     lines = [*([] if all(from_python) else [REBUILT]), *([IN_PYTHON] if any(from_python) else [])]
+    given = dict.fromkeys(
+        run.model
+        for about in abouts
+        for run in about.runs
+        if run.weights.kind == "python" and not about.custom_sets
+    )
+    if given:
+        lines.append(f"Given in Python, so no command evaluates them: {', '.join(given)}.")
     in_session = [facts.name for about in abouts for facts in about.metrics if not has_path(facts)]
     if in_session:
         names = ", ".join(dict.fromkeys(in_session))
@@ -257,10 +302,15 @@ def remarks(draw: BenchmarkResults) -> list[str]:
     return lines
 
 
-def commands(draw: BenchmarkResults) -> Iterator[str]:
-    """Yield the commands that repeat the evaluations."""
+def commands(draw: BenchmarkResults, roots: Roots | None = None) -> Iterator[str]:
+    """Yield the commands that repeat the evaluations, with the folders of datasets if they are known."""
     for evaluation in draw.results:
-        yield with_bootstrap(evaluation.results.about)
+        about = evaluation.results.about
+        if about.custom_sets or all(run.weights.kind != "python" for run in about.runs):
+            command = with_bootstrap(about)
+            for source, folder in (roots or {}).items():
+                command = command.replace(placeholder(source), shlex.quote(f"{source}={folder}"))
+            yield command
         if Path(evaluation.name).is_dir():
             yield shlex.join(["unknown-eval", "recompute", "--check", evaluation.name])
 
@@ -291,7 +341,10 @@ def environment_table(draw: BenchmarkResults) -> Table:
     rows = tuple(
         (name, *(each.get(name, NOTHING) for each in facts)) for name in dict.fromkeys((*first, *named))
     )
-    titles = [evaluation.name for evaluation in draw.results] if len(facts) > 1 else ["value"]
+    names = [", ".join(evaluation.results.about.models) for evaluation in draw.results]
+    if len({*names}) < len(names):
+        names = [evaluation.name for evaluation in draw.results]
+    titles = names if len(facts) > 1 else ["value"]
     return Table("Software, devices and seeds", ("", *titles), rows)
 
 

@@ -31,7 +31,7 @@ from loaders.harness.evaluation.run_evaluation import evaluate_runs
 from loaders.harness.models.origin import WeightsOrigin
 from loaders.harness.models.transforms import evaluation_transform, to_uint8
 from loaders.harness.report.mistakes import with_thumbnails, worst_mistakes
-from loaders.harness.report.page import column_kinds, inline_svg, sort_key
+from loaders.harness.report.page import column_kinds, inline_svg, sort_key, with_values
 from loaders.harness.results.metadata import MissingSet
 from loaders.harness.results.results import Results
 from loaders.harness.results.table import Table
@@ -327,6 +327,32 @@ def test_columns_of_words_are_not_numbers() -> None:
     assert column_kinds(table) == ["text", "number", "text"]
 
 
+def test_columns_without_a_value_are_left_out() -> None:
+    table = Table("", ("a", "b", "c"), (("x", "-", "1"), ("y", "", "-")), bold=frozenset({(0, 2)}))
+    shown = with_values(table)
+    assert (shown.columns, shown.cells) == (("a", "c"), (("x", "1"), ("y", "-")))
+    assert shown.bold == {(0, 1)}
+
+
+def test_two_models_have_their_given_names_and_six_screens(browser: Any, tmp_path: Path) -> None:
+    torch.manual_seed(0)
+    network = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(192, 6))
+    folders = [tmp_path / "demo", tmp_path / "mine"]
+    for model, folder in zip(("demo:digits", {"my network": network}), folders, strict=True):
+        evaluate(model, "digits", "msp,energy").write(folder)
+    path = report(folders, tmp_path / "page.html")
+    text = unescape(path.read_text("utf-8"))
+    commands = [shlex.split(code) for code in re.findall(r"<pre><code>(unknown-eval .*?)</code>", text)]
+    assert [words[1] for words in commands] == ["run", "recompute", "recompute"]  # none loads "Sequential"
+    for words in commands[1:]:
+        assert run(app, words[1:], "unknown-eval") == 0
+    assert '<td data-n="" class="text">my network</td>' in text
+    headings = re.findall(r"<h2 [^>]*>(.*?)</h2>", text)
+    assert headings[:2] == ["Results", "Comparison"]
+    page = Opened(browser, path, 1280).page
+    assert page.evaluate("document.documentElement.scrollHeight") <= 6 * 800
+
+
 def test_results_of_two_benchmarks_are_refused(digits: Results, tmp_path: Path) -> None:
     manifest = fake_manifest([("k", "id", "test", 20), ("n", "near", "test", 20)], name="rungs-cifar100")
     other = evaluate_runs(manifest, [fake_run(manifest)], "mcp")
@@ -392,6 +418,7 @@ def test_a_click_sorts_by_number_and_again_the_other_way(browser: Any, page: Pat
     opened = Opened(browser, page, 1200)
     titles = opened.page.eval_on_selector_all("caption", "all => all.map(c => c.textContent)")
     table = titles.index("Sets of test images that were scored")
+    opened.page.click("summary:has-text('Networks, sets and detectors')")
     before = opened.column(table, 2)
     head = opened.page.locator("table").nth(table).locator("th button").nth(2)
     head.click()
