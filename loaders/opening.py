@@ -20,9 +20,9 @@ from wordnet_splits.benchmark.images.raw_images import (
     PartImages,
     RawImages,
     ResizedImages,
-    no_root,
     open_sources,
     present,
+    require_roots,
     spec_id,
 )
 from wordnet_splits.benchmark.manifest import GroupRow, Manifest, Part
@@ -151,14 +151,12 @@ def _from_roots(
     source_of = {part: manifest.source_of(part[1]) for part in tables}
     sources = open_sources(list(source_of.values()), roots, manifest.declarations)
     opened = {}
-    for part, name in source_of.items():
-        if name not in sources and not allow_missing:
-            error = no_root(name, part[1])
-            raise SourceError(
-                f"{error.what}, and no packed folder holds it" if packed else error.what,
-                where=error.where,
-                hint=error.hint,
-            )
+    if not allow_missing:
+        try:
+            require_roots(manifest, tables, sources)
+        except SourceError as error:
+            what = f"{error.what}, and no packed folder holds them" if packed else error.what
+            raise SourceError(what, where=error.where, hint=error.hint) from None
     for name in sorted(set(source_of.values())):
         source_parts = [part for part in tables if source_of[part] == name]
         for part, available in zip(

@@ -10,10 +10,15 @@ import pytest
 
 pytest.importorskip("torch", reason="the datasets need torch (extra `torch`)")
 
+from torch import nn
+
 from loaders import UnknownDetectionSet
+from loaders.harness import evaluate
 from tests.photographs import COUNT, GOLDFISH, SHARK, TENCH, image_file, jpeg, write_root
 from tests.raising import mentions, raises
 from wordnet_splits.base.errors import ManifestError, MissingImageError, SourceError, UnknownNameError
+from wordnet_splits.benchmark.images.pack import pack
+from wordnet_splits.benchmark.resolve import load_manifest
 from wordnet_splits.datasets.sources.source import Source
 
 pytestmark = pytest.mark.usefixtures("no_roots_of_this_machine")
@@ -72,6 +77,19 @@ def test_a_split_without_images_says_which_there_are():
 def test_a_source_without_a_root_is_named():
     with raises(SourceError, where="cifar100", naming=("cifar-60", "WORDNET_SPLITS_ROOT_CIFAR100")):
         UnknownDetectionSet("unknown-cifar", group="cifar-60")
+
+
+def test_all_missing_roots_are_named_at_once(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    sources = sorted({row.source for row in load_manifest("openood-cifar10").groups if row.split == "test"})
+    model = nn.Sequential(nn.Flatten(), nn.Linear(3 * 32 * 32, 10))
+    for act in (
+        lambda: UnknownDetectionSet("openood-cifar10"),
+        lambda: evaluate(model, "openood-cifar10", "msp"),
+        lambda: pack(load_manifest("openood-cifar10"), tmp_path / "packed", splits=["test"]),
+    ):
+        with raises(SourceError, where=", ".join(sources), naming=[f"--root {name}=DIR" for name in sources]):
+            act()
 
 
 def test_a_root_may_come_from_the_environment(photographs, monkeypatch):

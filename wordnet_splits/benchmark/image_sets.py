@@ -31,8 +31,8 @@ from wordnet_splits.benchmark.images.raw_images import (
     awaiting_parts,
     check_selection,
     is_selected,
-    no_root,
     open_sources,
+    require_roots,
 )
 from wordnet_splits.benchmark.images.store import PackedImages, is_store
 from wordnet_splits.benchmark.manifest import Part
@@ -143,12 +143,11 @@ def _manifest_images(
     selected = [part for part in manifest.parts if is_selected(part, groups, splits)]
     names = [manifest.source_of(group) for _, group in selected]
     sources = open_sources(names, roots, manifest.declarations)
+    require_roots(manifest, selected, sources)
     readable: list[tuple[Source, str]] = []
     rows = []
     for split, group in selected:
         name = manifest.source_of(group)
-        if name not in sources:
-            raise no_root(name, group)
         table = manifest.images(split, group)
         columns = (table[c].to_pylist() for c in ("source", "split", "class_id", "image_id", "digest"))
         number = len(readable)

@@ -37,6 +37,7 @@ from wordnet_splits.benchmark.images.raw_images import (
     is_selected,
     no_root,
     open_sources,
+    require_roots,
 )
 from wordnet_splits.benchmark.manifest import Manifest, Part
 from wordnet_splits.benchmark.manifest.carried import write_carried
@@ -131,8 +132,6 @@ class ExportTask:
         """
         split, group = part
         source = self.sources.get(self.manifest.source_of(group))
-        if source is None and not self.allow_missing:
-            raise no_root(self.manifest.source_of(group), group)
         view = str(table["view"][0].as_py()) if len(table) else RAW_VIEW
         ids, digests = (table[name].combine_chunks() for name in ("image_id", "digest"))
         images = None if source is None else RawImages(source, ids, digests, view)
@@ -172,7 +171,7 @@ class ExportTask:
         """Return the path of an image on disk as the format holds it, None if it has no file of its own."""
         source = self.sources.get(row["source"])
         if source is None and self._classes_of_sources[row["source"]].rooted:
-            raise no_root(row["source"], row["group"])
+            raise no_root({row["source"]: row["group"]})
         raw = source is not None and row["view"] == RAW_VIEW
         path = disk_path(source, row["image_id"]) if source is not None and raw else None
         encoded = None if path is None else encoded_path(path, self.format)
@@ -305,10 +304,13 @@ def export_benchmark(
     names = {manifest.source_of(group) for _, group in manifest.parts}
     if not needs_images:  # only these roots, so that a list is the same on every machine
         names &= set(roots or {})
+    sources = open_sources(sorted(names), roots, manifest.declarations)
+    if needs_images and not allow_missing:
+        require_roots(manifest, manifest.parts, sources)
     task = ExportTask(
         manifest,
         format,
-        open_sources(sorted(names), roots, manifest.declarations),
+        sources,
         copies=copies,
         paths=paths,
         links=links,

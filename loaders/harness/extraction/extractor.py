@@ -19,7 +19,7 @@ from wordnet_splits.datasets.sources.roots import Roots
 from wordnet_splits.hub.entries import NAMES_TOLD
 
 from ...dataset import UnknownDetectionSet
-from ...opening import PackedFolders
+from ...opening import PackedFolders, open_parts
 from ..data.arrays import Arrays
 from ..models.class_map import ClassMap, LabelSpace
 from ..models.model import Model
@@ -85,6 +85,9 @@ class BenchmarkImages:
                 self.benchmark, roots=self.roots, packed=self.packed, allow_missing=True
             )
             self._opened |= {("test", name): images for name, images in datasets.items() if name in groups}
+        else:  # names all missing roots at once
+            parts = [part for part in self.benchmark.parts if part[0] == "test" and part[1] in groups]
+            open_parts(self.benchmark, parts, roots=self.roots, packed=self.packed, allow_missing=False)
         return {name: self.group("test", name) for name in groups}
 
     @property

@@ -26,8 +26,8 @@ from wordnet_splits.benchmark.images.raw_images import (
     awaiting_parts,
     check_selection,
     is_selected,
-    no_root,
     open_sources,
+    require_roots,
     spec_id,
 )
 from wordnet_splits.benchmark.images.store import (
@@ -112,9 +112,11 @@ def pack(
         out.mkdir(parents=True, exist_ok=True)
         result = Packed(_open_or_new_store(manifest, out), awaiting=awaiting_parts(manifest, groups, splits))
         _drop_stale(manifest, result.store)
-        for part in parts:
-            if not _finished(manifest, result.store, part, sources):
-                _pack_part(manifest, part, sources, result, allow_missing, workers, progress or Silent())
+        unfinished = [part for part in parts if not _finished(manifest, result.store, part, sources)]
+        if not allow_missing:
+            require_roots(manifest, unfinished, sources)
+        for part in unfinished:
+            _pack_part(manifest, part, sources, result, allow_missing, workers, progress or Silent())
         result.store.write()
     return result
 
@@ -178,8 +180,6 @@ def _pack_part(
     table = manifest.parts[part]()
     name = manifest.source_of(part[1])
     if name not in sources:
-        if not allow_missing:
-            raise no_root(name, part[1])
         pairs = zip(table["class_id"].to_pylist(), table["image_id"].to_pylist(), strict=True)
         missing = [Problem("missing", name, c, i, f"{name} has no root") for c, i in pairs]
         result.missing += missing

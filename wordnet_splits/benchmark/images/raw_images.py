@@ -220,13 +220,28 @@ def awaiting_parts(manifest: Manifest, groups: Collection[str], splits: Collecti
     return [f"{row.group} {row.split}" for row in rows]
 
 
-def no_root(source: str, group: str) -> SourceError:
-    """Build the error for a group whose source has no root."""
-    return SourceError(
-        f"group {group} needs the images of {source}, which has no root",
-        where=source,
-        hint=f"give --root {source}=DIR, roots={{'{source}': DIR}} or {root_variable(source)}",
-    )
+def no_root(missing: Mapping[str, str]) -> SourceError:
+    """Build the error for groups whose sources have no root.
+
+    Parameters
+    ----------
+    missing : source -> a group that needs its images; at least one.
+    """
+    (source, group), *others = missing.items()
+    if others:
+        what = f"groups {', '.join(missing.values())} need images of {len(missing)} sources without a root"
+        hint = f"give {' '.join(f'--root {name}=DIR' for name in missing)}, or write roots.toml"
+    else:
+        what = f"group {group} needs the images of {source}, which has no root"
+        hint = f"give --root {source}=DIR, roots={{'{source}': DIR}} or {root_variable(source)}"
+    return SourceError(what, where=", ".join(missing), hint=hint)
+
+
+def require_roots(manifest: Manifest, parts: Collection[Part], sources: Mapping[str, Source]) -> None:
+    """Raise SourceError that names all sources of ``parts`` that have no root."""
+    source_of = {manifest.source_of(group): group for _, group in reversed(list(parts))}
+    if missing := {name: group for name, group in sorted(source_of.items()) if name not in sources}:
+        raise no_root(missing)
 
 
 def present(source: Source, ids: pa.ChunkedArray | pa.Array) -> npt.NDArray[np.bool_]:
