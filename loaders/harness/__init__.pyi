@@ -22,4 +22,5 @@ from .results import recompute as recompute
 from .results import remeasure as remeasure
 from .training import audit_method as audit_method
 from .training import train as train
+from .training import train_recipe as train_recipe
 from .training import train_sweep as train_sweep

@@ -8,7 +8,7 @@ import tarfile
 import time
 from pathlib import Path
 
-from loaders.harness import evaluate, train
+from loaders.harness import evaluate, train_recipe
 from loaders.harness.detectors import parse_detectors
 from loaders.harness.training.data import DeviceData, load_training_data
 from loaders.harness.training.machine import choose_machine, reproducible
@@ -84,9 +84,9 @@ def main() -> int:
             figures.add(network, "no time for it")
             continue
         began = time.monotonic()
-        trained = train(
-            options.benchmark,
+        trained = train_recipe(
             recipe,
+            options.benchmark,
             options.work / "models",
             network=network,
             seeds=range(seeds),

@@ -3,7 +3,7 @@
 From Python::
 
     roots = {"cifar100": "data/cifar-100-python"}
-    train("unknown-cifar-tinyval", "kim-cifar", "models", epochs=20, seeds=range(5), roots=roots)
+    train_recipe("kim-cifar", "unknown-cifar-tinyval", "models", epochs=20, seeds=range(5), roots=roots)
     module = load_checkpoint("models/unknown-cifar-tinyval/kim-cifar-resnet20-e20-s0")
 
 On the command line: ``unknown-eval train`` and

@@ -129,8 +129,7 @@ def train(
     torch = need("torch", "torch", where="unknown-eval train")
     from wordnet_splits.base.progress import OnStderr
 
-    from . import train as train_models
-    from . import train_sweep
+    from . import train_recipe, train_sweep
     from .fitting import parse_log
     from .parameter_sweep import parse_sweep
 
@@ -161,9 +160,9 @@ def train(
         "trust_model": trust_model,
     }
     swept = (
-        train_sweep(benchmark, recipe, out, values, detector=sweep_by or "msp", **options) if values else None
+        train_sweep(recipe, benchmark, out, values, detector=sweep_by or "msp", **options) if values else None
     )
-    trained = train_models(benchmark, recipe, out, **options) if swept is None else swept.runs
+    trained = train_recipe(recipe, benchmark, out, **options) if swept is None else swept.runs
     rows = [_row(t) for t in trained]
     folders = sorted({str(t.folder.parent) for t in trained})
     result = {"recipe": trained[0].metadata["recipe"], "runs": rows}

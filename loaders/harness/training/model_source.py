@@ -22,7 +22,7 @@ from .choices import NETWORKS, NetworkKind
 from .methods.interface import Method
 from .networks import WrappedNetwork, check_outputs
 from .recipe import TrainingRecipe, load_recipe
-from .runs import train as train_models
+from .runs import train_recipe
 
 
 @register_model_source("trained")
@@ -55,14 +55,14 @@ def train(
 
     Parameters
     ----------
-    network : a name as in `harness.train`, or a module with an output for each ID class, and an additional
+    network : a name as in `build_network`, or a module with an output for each ID class, and an additional
         output for outliers if the method has a background class. A copy of the module is trained, starting
         from its weights even if the recipe starts from others.
     method : ``NAME[parameter=value]``, ``MODULE:NAME``, or an instance.
     recipe : the other settings.
     seed : by default the recipe's, else 0.
     out : folder that keeps the model and resumes an interrupted training; by default nothing is kept.
-    options : of `harness.train`: ``epochs``, ``images``, ``roots``, ``device``, ``progress``, ...
+    options : of `train_recipe`: ``epochs``, ``images``, ``roots``, ``device``, ``progress``, ...
 
     Returns
     -------
@@ -70,7 +70,8 @@ def train(
 
     Raises
     ------
-    SplitsError : as of `harness.train`; or ``out`` for a module, which cannot be rebuilt from a folder.
+    SplitsError : as of `train_recipe`; ``out`` for a module, which cannot be rebuilt from a folder; or
+        options that train several networks.
     """
     if not isinstance(network, str | nn.Module):
         raise DataError(f"must be a name or an nn.Module, got {type(network).__name__}", where="network")
@@ -82,7 +83,14 @@ def train(
         )
     trust = bool(options.get("trust_model", False))
     recipe = load_recipe(recipe, trust_model=trust) if isinstance(recipe, str) else recipe
-    optimizer = next(iter(recipe.optimizer))
+    optimizers = list(options.pop("optimizers", None) or [next(iter(recipe.optimizer))])
+    several = {"seeds": "seeds" in options, "sweep": "sweep" in options, "optimizers": len(optimizers) > 1}
+    if any(several.values()):
+        raise DataError(
+            "cannot train several networks: `train` returns one",
+            where=next(name for name, given in several.items() if given),
+            hint="call `train_recipe`",
+        )
     with (
         _named(network) as name,
         TemporaryDirectory() if out is None else nullcontext(str(out)) as folder,
@@ -91,10 +99,10 @@ def train(
             "method": method,
             "network": name,
             "seeds": None if seed is None else [seed],
-            "optimizers": [optimizer],
+            "optimizers": optimizers,
             **({} if isinstance(network, str) else {"start": RANDOM}),  # its weights are kept
         }
-        (run,) = train_models(benchmark, recipe, folder, **{**arguments, **options})
+        (run,) = train_recipe(recipe, benchmark, folder, **{**arguments, **options})
         return load_checkpoint(run.folder, trust=True)
 
 

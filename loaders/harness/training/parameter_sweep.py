@@ -32,7 +32,7 @@ from .data import Images, load_validation_data
 from .fitting import TrainedRun
 from .machine import choose_machine
 from .recipe import TrainingRecipe, load_recipe
-from .runs import train
+from .runs import train_recipe
 
 BATCH = 500
 
@@ -61,8 +61,8 @@ class TrainingSweep(NamedTuple):
 
 
 def train_sweep(
-    benchmark: Manifest | str | Path,
     recipe: TrainingRecipe | str,
+    benchmark: Manifest | str | Path,
     out: str | Path,
     values: Mapping[str, Sequence[Any]],
     *,
@@ -80,12 +80,13 @@ def train_sweep(
     ----------
     values : parameter of the method -> values to try.
     detector : detector whose confidence ranks the images; it must not fit.
-    benchmark, recipe, out, method, options : as of `train`.
+    recipe, benchmark, out, method, options : as of `train_recipe`.
 
     Raises
     ------
     UnknownNameError : no such parameter or detector. DataError : a value of the wrong type or given twice, a
-        detector that fits, no ID validation images, or external images of ID classes. Errors of `train`.
+        detector that fits, no ID validation images, or external images of ID classes. Errors of
+        `train_recipe`.
     """
     progress = choose_progress(options.pop("progress", None))
     notify = options.pop("notify", None) or choose_messages(progress)
@@ -107,7 +108,7 @@ def train_sweep(
     if machine.ranks.first:
         notify(f"{number} values of {', '.join(values)}, chosen by the least {criterion}")
     options |= {"progress": progress, "notify": notify}
-    trained = train(benchmark, recipe, out, sweep=values, **options)
+    trained = train_recipe(recipe, benchmark, out, sweep=values, **options)
     rows: dict[str, dict[str, Any]] = {}
     for run in trained:
         parameters = {name: run.metadata["recipe"]["method"][name] for name in values}

@@ -31,9 +31,9 @@ from .starting import open_start, with_start
 from .trainer import Trainer
 
 
-def train(
-    benchmark: Manifest | str | Path,
+def train_recipe(
     recipe: TrainingRecipe | str,
+    benchmark: Manifest | str | Path,
     out: str | Path,
     *,
     method: str | Method | None = None,
@@ -57,12 +57,12 @@ def train(
     notify: Callable[[str], None] | None = None,
     trust_model: bool = False,
 ) -> list[TrainedRun]:
-    """Train models of a benchmark's ID classes; killed runs resume, finished ones are kept.
+    """Train every run of a recipe on a benchmark's ID classes; killed runs resume, finished ones are kept.
 
     Parameters
     ----------
-    benchmark : a manifest, its name, or its folder.
     recipe : a training recipe, its name, or the path of its TOML file.
+    benchmark : a manifest, its name, or its folder.
     out : folder of the models: ``out/<benchmark>/<run>/``, for ``trained:`` in `evaluate`.
     method : in place of the recipe's: ``NAME[parameter=value]``, ``MODULE:NAME``, or an instance.
     network : by default the recipe's; see `build_network`.

@@ -19,7 +19,7 @@ from loaders.harness.deployment.export import export_detector
 from loaders.harness.models.sources.registry import METADATA
 from loaders.harness.results.check import check_results
 from loaders.harness.results.scores import IMAGES
-from loaders.harness.training import train
+from loaders.harness.training import train_recipe
 from loaders.harness.training.checkpoint import build_from, portable_state, save_checkpoint
 from loaders.harness.training.recipe import load_recipe
 from tests.loaders.harness.altering import reseal
@@ -124,7 +124,7 @@ def of_recipe_network(name: str, *_: Any) -> object:
 
 
 def of_recipe_method(name: str, *_: Any) -> object:
-    return train("digits", str(recipe(f'[method]\nname = "{name}"')), "models", epochs=1)
+    return train_recipe(str(recipe(f'[method]\nname = "{name}"')), "digits", "models", epochs=1)
 
 
 DOORS = (

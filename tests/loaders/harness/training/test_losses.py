@@ -10,8 +10,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from loaders.harness import audit_method
-from loaders.harness import train as train_models
+from loaders.harness import audit_method, train_recipe
 from loaders.harness.data.parameters import parameters
 from loaders.harness.training.data import DeviceData
 from loaders.harness.training.machine import choose_machine, reproducible
@@ -143,10 +142,10 @@ def test_a_users_method_is_refused_as_a_shipped_one_and_named_by_text(tmp_path: 
         Flooding(**{"onn": True, **{f"stepz{number}": 1 for number in range(9)}})
     assert first.value.near == ("on",)
     assert Flooding(b=1, steps=2, on=False).b == 1
-    for method in (Flooding(b=0.3), Flooding, 3):
+    for method, where in ((Flooding(b=0.3), "Flooding"), (Flooding, "--method"), (3, "--method")):
         with pytest.raises(DataError) as refused:
-            train_models("digits", "digits-demo", tmp_path, method=method)  # type: ignore[arg-type]
-        assert refused.value.where == "--method"
+            train_recipe("digits-demo", "digits", tmp_path, method=method)  # type: ignore[arg-type]
+        assert str(refused.value.where).endswith(where)
     with pytest.raises(DataError):
         audit_method(Flooding)  # type: ignore[arg-type]
 

@@ -12,7 +12,7 @@ import pytest
 import torch
 
 from loaders.harness import train_sweep
-from loaders.harness.training import load_checkpoint, load_recipe, parameter_sweep, train
+from loaders.harness.training import load_checkpoint, load_recipe, parameter_sweep, train_recipe
 from loaders.harness.training.data import Images, load_training_data, load_validation_data
 from tests.loaders.harness.training.test_cli import call, train_digits
 from tests.raising import raises
@@ -36,7 +36,7 @@ def test_the_least_aurc_of_validation_images_is_chosen(
     monkeypatch.setattr(parameter_sweep, "load_validation_data", lambda *_, **__: (known, outliers, parts))
     values = {"tau": [0.04, 1]}
     swept = train_sweep(
-        "digits", "digits-demo", tmp_path, values, method="logitnorm", seeds=range(2), **OPTIONS
+        "digits-demo", "digits", tmp_path, values, method="logitnorm", seeds=range(2), **OPTIONS
     )
     expected: dict[str, list[float]] = {}
     for run in swept.runs:
@@ -105,7 +105,7 @@ def test_runs_of_a_sweep_name_their_values() -> None:
 )
 def test_bad_values_are_refused(options: Any, error: type[SplitsError], tmp_path: Path) -> None:
     with raises(error):
-        train("digits", "digits-demo", tmp_path, method="logitnorm", **options, **OPTIONS)
+        train_recipe("digits-demo", "digits", tmp_path, method="logitnorm", **options, **OPTIONS)
 
 
 @pytest.mark.parametrize(

@@ -259,6 +259,9 @@ def test_refusals(tmp_path: Path) -> None:
     for option in ("epochs", "images"):
         with raises(DataError, where="train", naming=option):
             loaders.train("tiny-cnn", "digits", **{**SMALL, option: 0})
+    for several in ({"seeds": [0]}, {"sweep": {"tau": [1]}}, {"optimizers": ["adam", "sgd"]}):
+        with raises(DataError, where=next(iter(several))):
+            loaders.train("tiny-cnn", "digits", **{**SMALL, **several})
     with raises(DataError, where="out"):
         loaders.train(module, "digits", out=tmp_path, **SMALL)
     with raises(UnknownNameError, where="digits-demo-logitnrm", near="logitnorm"):

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from loaders.harness import train
+from loaders.harness import train_recipe
 from loaders.harness.models.transforms import Normalise
 from loaders.harness.training.checkpoint import load_checkpoint, load_state
 from loaders.harness.training.data import TrainingData
@@ -124,7 +124,7 @@ def test_a_trial_is_validated_on_as_many_batches_and_is_no_whole_run(tmp_path: P
 @pytest.mark.parametrize("given", [{"steps": 0}, {"batch": "4"}, {"epochs": 1.5}, {"images": True}])
 def test_other_numbers_than_whole_ones_from_1_are_refused(given: dict[str, Any], tmp_path: Path) -> None:
     with raises(DataError, where="train", naming=next(iter(given))):
-        train("digits", "digits-demo", tmp_path, **given)
+        train_recipe("digits-demo", "digits", tmp_path, **given)
 
 
 class Totals(Silent):

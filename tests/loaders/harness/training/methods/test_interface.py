@@ -14,8 +14,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from loaders.harness import evaluate
-from loaders.harness import train as train_models
+from loaders.harness import evaluate, train_recipe
 from loaders.harness.training import trainer as trainer_module
 from loaders.harness.training.checkpoint import load_checkpoint
 from loaders.harness.training.data import DeviceData, TrainingData
@@ -232,7 +231,7 @@ def test_heads_are_saved_and_the_output_is_evaluated(tmp_path: Path) -> None:
 
 def test_the_output_detector_ranks_by_the_output(tmp_path: Path) -> None:
     recipe = recipe_of("confbranch", epochs=1)
-    (run,) = train_models("digits", recipe, tmp_path, device="cpu")
+    (run,) = train_recipe(recipe, "digits", tmp_path, device="cpu")
     results = evaluate(
         f"trained:{run.folder}", "digits", "output, output[name=confidence], msp", groups=["uniform"]
     )
@@ -361,9 +360,9 @@ def wide(outputs: int) -> nn.Module:
 @pytest.mark.parametrize("network", [f"{__name__}:chained", "timm:mobilenetv3_small_050"])
 def test_networks_from_outside_are_trained_saved_and_evaluated(network: str, tmp_path: Path) -> None:
     pytest.importorskip("timm")
-    (run,) = train_models(
-        "digits",
+    (run,) = train_recipe(
         "digits-demo",
+        "digits",
         tmp_path,
         network=network,
         method="confbranch",
@@ -395,4 +394,4 @@ def of_nothing() -> nn.Module:
 def test_networks_that_do_not_fit_are_refused(network: str, named: object, tmp_path: Path) -> None:
     pytest.importorskip("timm")
     with raises(DataError, where="--network", naming=named):
-        train_models("digits", "digits-demo", tmp_path, network=network, epochs=1, device="cpu")
+        train_recipe("digits-demo", "digits", tmp_path, network=network, epochs=1, device="cpu")
