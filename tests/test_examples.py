@@ -17,6 +17,7 @@ from tests.wordnet_splits import own_pictures as own
 from wordnet_splits.base.terminal import output
 from wordnet_splits.base.terminal.runner import run
 from wordnet_splits.benchmark.resolve import find_manifest
+from wordnet_splits.datasets.catalog import load_catalog
 from wordnet_splits.hub.publish import publish
 from wordnet_splits.hub.release import collect_release
 from wordnet_splits.remote import Address
@@ -60,7 +61,7 @@ def test_every_help_page_ends_with_two_examples_and_cuts_nothing(program, capsys
         assert {line.strip() for line in examples} <= set(app.examples)
 
 
-FINDING = r"wordnet-splits (diff|audit (list|negatives)) |fix-resize audit "
+FINDING = r"wordnet-splits (diff|audit (list|names|negatives)) |fix-resize audit "
 """Commands that exit with 1 where they find something."""
 
 
@@ -88,6 +89,8 @@ def test_the_examples_run(program, capsys, tmp_path):
         (tmp_path / folder).mkdir()
         Image.fromarray(noise.integers(0, 256, (8, 8, 3), np.uint8)).save(tmp_path / folder / "0.png")
     (tmp_path / "neg_labels.txt").write_text("axolotl\nmoonbeam\n")
+    first_words = (item.name.split(", ")[0] for item in load_catalog("imagenet1k"))
+    (tmp_path / "clip-names.txt").write_text("\n".join(first_words))
     (tmp_path / "words.tsv").write_text("word\tkind\nhouse\tnoun\nyellow\tadjective\n")
     own.class_folders(tmp_path / "pics", ["zebra", "teapot"], {"": 2})
     own.catalog(tmp_path / "pics" / "mypics.tsv", ["zebra", "teapot"], {"all": 2})

@@ -38,7 +38,7 @@ SHOWN = {
     ),
     "training-methods.md": ("120 of the ID train images",),
     "detectors.md": ("names of 2 of the 4 classes",),
-    "coming-from.md": ("openood.nearestmean", "by the protocol of OpenOOD", "pytorch_ood.vim[d=16] ["),
+    "coming-from.md": ("openood.nearestmean", "by the protocol of OpenOOD", "pytorch_ood.vim[d=16]"),
     "results.md": (
         "digits: auroc on near, in %, higher is better",
         "Table 5: digits-6-9: robustness of detectors over models",
