@@ -9,7 +9,8 @@ import pytest
 from torch import nn
 
 import wordnet_splits as ws
-from loaders.harness import Results, compare, evaluate, load_model, nearness
+from loaders.harness import Results, evaluate, load_model
+from loaders.harness.comparison import compare, nearness
 from wordnet_splits.base.tabular import PAGE_WIDTH, SHOWN_ROWS
 
 NETWORK = nn.Sequential(nn.Flatten(), nn.Linear(192, 6))
