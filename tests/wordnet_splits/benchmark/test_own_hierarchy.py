@@ -137,6 +137,7 @@ def test_it_decides_by_the_nodes_and_says_so(built: Manifest, here: Path, comman
     assert command("verify", "build/mine", *ROOT).code == 0
 
 
+@pytest.mark.extensions("wordnet_splits.audit")
 def test_names_of_its_classes_are_read_in_it(built: Manifest, command: Command) -> None:
     assert command("audit", "names", "--benchmark", "build/mine").code == 0
     Path("names.txt").write_text("teapot\nretriever\n")
