@@ -54,6 +54,10 @@ def test_python_runs_as_pasted_and_prints_what_it_says(tmp_path, page):
     said = done.stdout.splitlines()
     shown = re.findall(r"^print\(.*\)  # (True|n?\d.*|[\[{].*)$", code, re.MULTILINE)
     assert {*shown} <= {*said}
+    if "print(results)" in code:
+        columns, _, *rows = said[next(n for n, line in enumerate(said) if line.startswith("detector")) :]
+        assert columns.split()[:3] == ["detector", "ACC", "AURC+OOD"]
+        assert [row.split()[0] for row in rows[:3]] == ["msp", "energy", "knn[k=10]"]
     for table in blocks(page_of(page), "text"):  # printed below the call
         assert table in done.stdout
 
