@@ -71,9 +71,7 @@ REASONS: Final[Mapping[str, Reason]] = {
         f"the image would decode to more than {MAX_PIXELS:,} pixels (decompression bomb)",
         "such a file is an attack or an error",
     ),
-    "mode": Reason(
-        "its pixels have no stated conversion to 8-bit RGB", "convert it to RGB by a rule of your own"
-    ),
+    "mode": Reason("its pixels have no stated conversion to 8-bit RGB", "convert it to RGB yourself"),
     "aspect": Reason(
         f"so long and thin that resizing would take more than {MAX_PIXELS:,} pixels",
         "leave it out, or crop it first",

@@ -262,7 +262,7 @@ def thresholds(
     )
     if not any(item.wnids for item in known_classes.classes):
         raise DataError(
-            "no known class has a synset", where=known_classes.name, hint="give other known classes"
+            f"no known class has a {taxonomy.noun}", where=known_classes.name, hint="give other known classes"
         )
     known = KnownClasses(known_classes.by_id, taxonomy)
     relations = {item.id: next((kin.relation for kin in known.kin(item)), None) for item in listed.classes}

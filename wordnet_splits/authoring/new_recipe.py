@@ -11,7 +11,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from wordnet_splits.authoring.drafting import DraftGroup, bring_hierarchy, draft_recipe, parse_group
+from wordnet_splits.authoring.drafting import TRAIN, DraftGroup, bring_hierarchy, draft_recipe, parse_group
 from wordnet_splits.authoring.verdict import BenchmarkVerdict, judge_benchmark
 from wordnet_splits.base.errors import OutputError, RecipeError
 from wordnet_splits.base.files import write_text
@@ -30,6 +30,7 @@ from wordnet_splits.benchmark.rules.registry import join_names, sentence
 from wordnet_splits.datasets.catalog import catalog_names
 from wordnet_splits.datasets.catalog.declarations import LOCAL
 from wordnet_splits.datasets.catalog.own_hierarchy import OwnHierarchy
+from wordnet_splits.datasets.sources.layouts.conventions import parse_split
 from wordnet_splits.datasets.sources.roots import Roots, declare_roots
 from wordnet_splits.wordnet.taxonomy import Taxonomy
 
@@ -162,7 +163,7 @@ def new_recipe(
         _evidence(manifest.classes, recipe, taxonomy_of(recipe)),
         [*(_overlap(leak) for leak in leaks), *_dropped(membership)],
         _left_out(membership),
-        [*notes, *_without_synset(membership)],
+        [*notes, *_tested_on_train(recipe), *_without_synset(membership)],
         judge_benchmark(recipe, manifest),
     )
 
@@ -198,6 +199,18 @@ def _declared(groups: Sequence[DraftGroup], out: Path) -> tuple[list[str], OwnHi
                 f"it builds where {declared.file} is known"
             )
     return tables, own, notes
+
+
+def _tested_on_train(recipe: Recipe) -> list[str]:
+    """Return a sentence for each source whose train images are test images."""
+    notes = []
+    rules = [(group.source, group.images["test"]) for group in recipe.group if "test" in group.images]
+    for source, rule in rules:
+        for origin in rule.from_ or ():
+            if (split := parse_split(origin)) is not None and split.kind in TRAIN:
+                part = "its" if rule.all else "half of its"
+                notes.append(f"{source} has no test split: {part} {origin} images are test images")
+    return [*dict.fromkeys(notes)]
 
 
 def _without_synset(membership: Membership) -> list[str]:

@@ -164,10 +164,10 @@ def unknown(
     near = tuple(dict.fromkeys(similar))
     nearest = []
     if LISTED < len(valid) <= COMPARED and len(given) <= LONGEST_SHOWN:
-        nearest = difflib.get_close_matches(given.lower(), valid, n=LISTED, cutoff=0.2)
-    shown, known = [*dict.fromkeys([*nearest, *valid])][:LISTED], "nearest first" if nearest else "known"
+        nearest = difflib.get_close_matches(given.lower(), valid, n=LISTED, cutoff=0.25)
     more = f", ... ({len(valid):,} in all)" if len(valid) > LISTED else ""
-    hint = f"{known}: {', '.join(shown)}{more}" if valid else "there is none"
+    listed = f"{'nearest' if nearest else 'known'}: {', '.join(nearest or valid[:LISTED])}{more}"
+    hint = listed if valid else "there is none"
     quoted = repr(given[:LONGEST_SHOWN]) + ("..." if len(given) > LONGEST_SHOWN else "")
     return UnknownNameError(f"unknown {kind} {quoted}", where=where, near=near, hint=None if near else hint)
 

@@ -103,9 +103,8 @@ class BenchmarkPower(Jsonable, Tabular):
             return f"{number}: no difference can be generalised to other classes"
         if self.is_shown:
             return f"{number} can tell AUROC differences of {wanted} apart (80% power)"
-        would = f"{row.needed:,}" if row.needed else f"with {self.id_images:,} ID images none"
-        below = f"{number} cannot tell AUROC differences below {figure(smallest)} apart (80% power)"
-        return f"{below}; {would} would tell {wanted}"
+        needed = f"{row.needed:,} classes" if row.needed else "more ID images"
+        return f"{number}: 80% power at AUROC gap {figure(smallest)}; {wanted} needs {needed}"
 
 
 def figure(value: float | None) -> str:
@@ -143,7 +142,7 @@ def power(
     Examples
     --------
     >>> power("digits", difference=0.05).sentence()
-    '4 near classes cannot tell AUROC differences below .094 apart (80% power); 11 would tell .05'
+    '4 near classes: 80% power at AUROC gap .094; .05 needs 11 classes'
     """
     for name, value, low in (("auroc", auroc, 0.5), ("difference", difference, 0)):
         if not low < value < 1:

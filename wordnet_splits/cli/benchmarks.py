@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from wordnet_splits.base.errors import ManifestError, Problem, RecipeError, SplitsError, unknown
+from wordnet_splits.base.tabular import PAGE_WIDTH, terminal_width
 from wordnet_splits.base.terminal.options import (
     AllowMissing,
     Json,
@@ -43,6 +44,10 @@ if TYPE_CHECKING:
 BenchmarkNames = Annotated[
     list[str] | None, typer.Argument(metavar="NAME", help="Benchmarks, or recipe files.")
 ]
+ManifestNames = Annotated[
+    list[str] | None,
+    typer.Argument(metavar="NAME", help="Frozen benchmarks, folders of manifests, or addresses."),
+]
 
 LISTED_ROLES = ("id", "near", "far", "external", "csid")
 SHOWN_ROWS = 20
@@ -55,36 +60,42 @@ EXAMPLES = 3
     heading="Use",
     examples=[
         "wordnet-splits list",
-        "wordnet-splits list --json",
+        "wordnet-splits list digits --json",
     ],
 )
-def list_benchmarks(root: RootOptions = None, json: Json = False, manifests: Manifests = None) -> int:
+def list_benchmarks(
+    names: ManifestNames = None,
+    root: RootOptions = None,
+    json: Json = False,
+    manifests: Manifests = None,
+) -> int:
     """List the benchmarks, with the classes of each role, the test images, and whether these are at hand."""
     from wordnet_splits.base.progress import OnStderr
     from wordnet_splits.benchmark.checks.doctor import carried_declarations, check_sources, read_benchmarks
     from wordnet_splits.benchmark.checks.listing import list_benchmarks
 
-    benchmarks = list_benchmarks(manifests).benchmarks
-    known = read_benchmarks(manifests)
+    benchmarks = list_benchmarks(manifests, names or ()).benchmarks
+    known = read_benchmarks(manifests, names or ())
     roots = parse_roots(root or [], carried_declarations(known))
     diagnosis = check_sources(roots, benchmarks=known, progress=OnStderr())
     for source in diagnosis.sources:
         if source.error:
             to_stderr(root_error(source))
-    readiness = {b.name: b.ready for b in diagnosis.benchmarks}
-    rows = [
-        (
-            b.name,
-            *map(b.count_classes, LISTED_ROLES),
-            b.count_images("test"),
-            b.status,
-            readiness[b.name].runs_here,
-        )
-        for b in benchmarks
-    ]
-    columns = ("benchmark", *LISTED_ROLES, "test images", "status", "runs here")
-    result = {"benchmarks": [{**b.as_dict(), "ready": readiness[b.name].as_dict()} for b in benchmarks]}
-    print_result(result, json, lambda: print_table(columns, rows, right=columns[1:-2]))
+    ready = {b.name: b.ready for b in diagnosis.benchmarks}
+    result = {"benchmarks": [{**b.as_dict(), "ready": ready[b.name].as_dict()} for b in benchmarks]}
+
+    def print_listing() -> None:
+        roles = LISTED_ROLES if terminal_width() >= PAGE_WIDTH else LISTED_ROLES[:3]
+        columns = ("benchmark", *roles, "images", "awaits", "runs here")
+        rows = [
+            (b.name, *map(b.count_classes, roles), b.count_images("test"), b.awaits, ready[b.name].runs_here)
+            for b in benchmarks
+        ]
+        print_table(columns, rows, right=columns[1:-2])
+        if roles != LISTED_ROLES:
+            to_stderr("too narrow for external, csid (--json has all)")
+
+    print_result(result, json, print_listing)
     return DONE
 
 
@@ -185,7 +196,7 @@ def freeze_benchmarks(
 ) -> int:
     """Copy verified builds with nothing missing into the frozen manifests.
 
-    An earlier version of your own benchmark stays next to the new one, as NAME@v1.
+    An earlier version of a custom benchmark stays next to the new one, as NAME@v1.
     """
     from wordnet_splits.benchmark.checks.freeze import freeze
 
@@ -225,10 +236,7 @@ def _find_build(name: str, built: Path) -> Manifest:
     ],
 )
 def verify_benchmarks(
-    names: Annotated[
-        list[str] | None,
-        typer.Argument(metavar="NAME", help="Frozen benchmarks, folders of manifests, or addresses."),
-    ] = None,
+    names: ManifestNames = None,
     all_: Annotated[bool, typer.Option("--all", help="Verify every frozen benchmark (the default).")] = False,
     root: RootOptions = None,
     manifests: Manifests = None,

@@ -265,7 +265,7 @@ app.group("catalog", "The classes of every source and their synsets.", heading="
 )
 def check_catalog(
     source: Annotated[
-        str | None, typer.Argument(help="One source, or a catalog of your own (FILE.tsv); all by default.")
+        str | None, typer.Argument(help="A source, or a catalog FILE.tsv; all by default.")
     ] = None,
     wordnet: WordNet = None,
     json: Json = False,

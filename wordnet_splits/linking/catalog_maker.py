@@ -19,7 +19,7 @@ from wordnet_splits.base.files import clear_parts_of, locked, write_text
 from wordnet_splits.base.names import printable
 from wordnet_splits.base.tabular import Tabular
 from wordnet_splits.base.terminal.output import to_stderr
-from wordnet_splits.datasets.catalog import CONFIDENCE, FIXED_COLUMNS, Catalog, read_catalog
+from wordnet_splits.datasets.catalog import CONFIDENCE, FIXED_COLUMNS, Catalog, CatalogClass, read_catalog
 from wordnet_splits.datasets.catalog.table import SURE, UNSURE
 from wordnet_splits.linking.classes import DatasetClasses, classes_below, listed_classes, read_names
 from wordnet_splits.linking.proposals import Proposal, propose_synsets
@@ -262,10 +262,17 @@ def earlier_answers(path: Path, taxonomy: Taxonomy) -> dict[str, Decision]:
         hint = "give another --out"
         raise DataError("is not a catalog written by `catalog make`", where=str(path), hint=hint)
     return {
-        c.class_id: Decision(c.wnids, c.mapped, c.why, c.confidence)
+        c.class_id: Decision(c.wnids, c.mapped, _reason_by_hand(c, taxonomy), c.confidence)
         for c in catalog
         if c.mapped in ("hand", "wider") or (not c.wnids and not c.why.startswith(UNSURE))
     }
+
+
+def _reason_by_hand(row: CatalogClass, taxonomy: Taxonomy) -> str:
+    """Return the reason of a row that a person decided; the linker's own reason is replaced."""
+    if not row.why.startswith((UNSURE, SURE)) or any(wnid not in taxonomy for wnid in row.wnids):
+        return row.why
+    return "; ".join(by_hand(wnid, taxonomy).why for wnid in row.wnids or ("",))
 
 
 def was_made(catalog: Catalog) -> bool:

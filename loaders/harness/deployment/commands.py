@@ -179,7 +179,7 @@ def score_images(
     model_id: ModelId = None,
     transform: TransformOption = None,
     implementation: Annotated[
-        str | None, typer.Option("--detector", help="MODULE:NAME of a detector of your own.")
+        str | None, typer.Option("--detector", help="MODULE:NAME of a custom detector.")
     ] = None,
     out: Annotated[Path | None, typer.Option(help="File to write the table to: .csv or .parquet.")] = None,
     fdr: Annotated[

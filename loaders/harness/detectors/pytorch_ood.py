@@ -80,7 +80,7 @@ def pytorch_ood_spec(cls: Any) -> DetectorSpec | None:
         raise DataError(
             f"{cls.__name__} needs {', '.join(unavailable)}, which are neither arrays nor values",
             where=where,
-            hint="give a function of your own that calls it",
+            hint="give a function that calls it",
         )
     parameters = {
         name: item.default if (unset := _unset(item)) is None else unset

@@ -83,7 +83,7 @@ def require_scale(model: Model, x: Any) -> Sequence[float]:
     ------
     UnusableError : they are unknown, or of another number of channels.
     """
-    hint = "give std= with sets of your own, else Transform(..., std=...): one for each channel"
+    hint = "give std= with custom image sets, else Transform(..., std=...): one for each channel"
     if model.std is None:
         raise UnusableError(f"needs {STD}: give std=, 1 without normalisation", where=model.name, hint=hint)
     channels, std = x.shape[1], model.std

@@ -297,7 +297,9 @@ def test_a_part_of_the_known_source_is_proposed_as_id(command: Command, splits: 
     assert abs(len(ids["near"]) - len(ids["far"])) < 100
 
 
-@pytest.mark.parametrize(("splits", "tested"), [({"test": 2}, 2), ({"": 2}, 2), ({"train": 3, "test": 1}, 1)])
+@pytest.mark.parametrize(
+    ("splits", "tested"), [({"test": 2}, 2), ({"": 2}, 2), ({"train": 3, "test": 1}, 1), ({"train": 2}, 2)]
+)
 def test_without_train_every_image_of_the_test_split_is_tested(
     command: Command, splits: dict[str, int], tested: int
 ) -> None:
@@ -307,7 +309,9 @@ def test_without_train_every_image_of_the_test_split_is_tested(
     root = ("--root", "mypics=pics")
     words = ("new", "mine", "--id", "mypics:zebra,teapot", "--near", "mypics", "--no-train", *root)
     assert command(*words, "--external", "digits").code == 2
-    assert command(*words).code == 0
+    made = command(*words)
+    assert made.code == 0
+    assert ("train images are test images" in made.err) == ([*splits] == ["train"])
     assert command("build", "mine.toml", *root).code == 0
     groups = load_manifest(Path("build/mine")).groups
     counts = {(g.role, g.split): g.actual for g in groups if g.split != "classes"}

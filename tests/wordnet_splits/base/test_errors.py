@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import pickle
 import subprocess
 import sys
@@ -44,6 +45,8 @@ def test_a_long_list_is_cut_where_names_are_least_alike(name: str, meant: str) -
     error = unknown("metric", name, METRICS)
     assert error.near == ()
     assert meant in (error.hint or "")
+    unlike = set(METRICS) - set(difflib.get_close_matches(name, METRICS, n=len(METRICS), cutoff=0.2))
+    assert name == "zzz" or not any(f" {other}," in (error.hint or "") for other in unlike)
 
 
 def test_arrays_do_not_import_pandas_which_works_all_the_same():

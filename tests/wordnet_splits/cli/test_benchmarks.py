@@ -62,7 +62,12 @@ def test_list_as_a_table_says_what_list_json_says(command, manifests):
     listed = [line.split()[0] for line in lines[2:] if line[0] != " "]
     assert listed == [row["name"] for row in rows]
     (digits,) = (line.split() for line in lines if line.startswith("digits "))
-    assert digits == ["digits", "6", "4", "2", "0", "0", "2,074", "complete", "yes"]
+    assert digits == ["digits", "6", "4", "2", "0", "0", "2,074", "-", "yes"]
+    path = f"{manifests}/digits"
+    (listed,) = command("list", path, "--json").json["benchmarks"]
+    (digits,) = (row for row in rows if row["name"] == "digits")
+    assert listed == {**digits, "name": path}
+    assert command("list", f"{manifests}/digit").code == 2
 
 
 def test_list_counts_a_class_of_two_groups_once(command):

@@ -234,7 +234,9 @@ def test_rows_edited_by_hand_stay(command, tmp_path):
 
 @pytest.mark.parametrize("mapped", ["hand", "wider"])
 @pytest.mark.parametrize("confidence", [None, "0.5700"])
-def test_the_same_command_leaves_a_confirmed_catalog_as_it_is(command, tmp_path, mapped, confidence):
+def test_the_same_command_gives_a_confirmed_row_its_reason_and_leaves_the_rest(
+    command, tmp_path, mapped, confidence
+):
     path = tmp_path / "own.tsv"
     command("catalog", "make", *UNSURE, "--out", path)
     lines = path.read_text("utf-8").split("\n")
@@ -243,9 +245,12 @@ def test_the_same_command_leaves_a_confirmed_catalog_as_it_is(command, tmp_path,
     assert cells[7]
     lines[2] = "\t".join(cells)
     path.write_text("\n".join(lines), "utf-8")
-    before = path.read_bytes()
-    command("catalog", "make", *UNSURE, "--out", path)
-    assert path.read_bytes() == before
+    assert cells[6].startswith("unsure, confidence ")
+    cells[6] = "by hand: lifts and moves heavy objects"
+    lines[2] = "\t".join(cells)
+    for _ in range(2):
+        command("catalog", "make", *UNSURE, "--out", path)
+        assert path.read_text("utf-8").split("\n") == lines
 
 
 def test_folders_with_splits_superclasses_and_odd_names(command, tmp_path):

@@ -71,7 +71,7 @@ def test_an_unknown_source_is_bad_input_with_near_names(command):
     assert code == 2
     assert json.loads(out)["error"]["near"] == ["svhn"]
     assert err == (
-        "error: unknown source 'svhm'; did you mean 'svhn'? (a dataset of your own needs dataset.toml and "
+        "error: unknown source 'svhm'; did you mean 'svhn'? (a custom dataset needs dataset.toml and "
         "--root svhm=ITS-FOLDER, or [[source]] in the recipe; see docs/custom-benchmarks.md)\n"
     )
 

@@ -137,15 +137,15 @@ Benchmarks = Mapping[str, Manifest | Recipe | SplitsError]
 """Benchmarks by name: the manifest of a frozen one, the recipe of another, or the error of reading it."""
 
 
-def read_benchmarks(manifests: Path | None = None) -> Benchmarks:
-    """Read the shipped and frozen benchmarks; the image tables stay unread.
+def read_benchmarks(manifests: Path | None = None, names: Sequence[str] = ()) -> Benchmarks:
+    """Read the shipped and frozen benchmarks, or ``names``; the image tables stay unread.
 
     Parameters
     ----------
-    manifests : folder of frozen manifests; the usual folders by default.
+    manifests, names : as of `list_benchmarks`.
     """
     benchmarks: dict[str, Manifest | Recipe | SplitsError] = {}
-    for name, folder in benchmark_folders(manifests).items():
+    for name, folder in benchmark_folders(manifests, names).items():
         try:
             benchmarks[name] = load_recipe(name) if folder is None else read_manifest(folder, check="classes")
         except SplitsError as error:

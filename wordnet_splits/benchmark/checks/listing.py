@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,14 +13,17 @@ from wordnet_splits.base.text_formats import COUNTED
 from wordnet_splits.benchmark.manifest import GroupRow, Manifest, read_manifest
 from wordnet_splits.benchmark.manifest.loading import frozen_folders
 from wordnet_splits.benchmark.recipe import Recipe, awaited_lists, load_recipe, recipe_names
+from wordnet_splits.benchmark.resolve import find_manifest
 
 
-def benchmark_folders(manifests: Path | None = None) -> dict[str, Path | None]:
+def benchmark_folders(manifests: Path | None = None, names: Sequence[str] = ()) -> dict[str, Path | None]:
     """Return the frozen folder of each benchmark by name, sorted; None for a recipe that is not frozen.
 
-    An earlier version that `freeze` kept is ``NAME@v1``.
+    An earlier version that `freeze` kept is ``NAME@v1``. ``names`` : only these, also paths and addresses.
     """
-    return dict(sorted({**dict.fromkeys(recipe_names()), **frozen_folders(manifests, earlier=True)}.items()))
+    folders = {**dict.fromkeys(recipe_names()), **frozen_folders(manifests, earlier=True)}
+    found = {name: folders[name] if name in folders else find_manifest(name, manifests) for name in names}
+    return found or dict(sorted(folders.items()))
 
 
 @dataclass(frozen=True)
@@ -44,11 +47,10 @@ class ListedBenchmark:
     classes: Mapping[str, int] | None = None
 
     @property
-    def status(self) -> str:
-        """Whether every group is complete, or what it awaits."""
-        awaited = [row.status for row in self.groups if row.status != "complete"]
-        sources = [status.removeprefix("awaiting ") for status in dict.fromkeys(awaited)]
-        return ", ".join([awaited[0], *sources[1:]]) if awaited else "complete"
+    def awaits(self) -> str | None:
+        """The sources that its groups await, or another state; None if every group is complete."""
+        states = dict.fromkeys(row.status for row in self.groups if row.status != "complete")
+        return ", ".join(state.removeprefix("awaiting ") for state in states) or None
 
     def count_classes(self, role: str) -> int | None:
         """Return the number of distinct classes of a role; None if unknown, 0 without groups of it."""
@@ -83,15 +85,20 @@ class Listing(Tabular):
         ]
 
 
-def list_benchmarks(manifests: Path | None = None) -> Listing:
+def list_benchmarks(manifests: Path | None = None, names: Sequence[str] = ()) -> Listing:
     """Return the shipped and frozen benchmarks, with the groups as their manifests state them.
+
+    Parameters
+    ----------
+    manifests : folder of frozen manifests; the usual folders by default.
+    names : benchmarks to list, by name, path or address; all by default.
 
     Examples
     --------
     >>> [row["actual"] for row in list_benchmarks().rows() if row["group"] == "digits-6-9"]
     [4, 714]
     """
-    folders = benchmark_folders(manifests)
+    folders = benchmark_folders(manifests, names)
     return Listing(
         tuple(
             _unfrozen(load_recipe(name)) if folder is None else _frozen(name, read_manifest(folder))

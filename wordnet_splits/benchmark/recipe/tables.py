@@ -103,7 +103,7 @@ class Group(RecipePart):
     ----------
     name : the name of the set.
     role : ``id``, ``near``, ``far``, ``external`` (training outliers) or ``csid`` (covariate-shifted ID).
-    source : a shipped source, or a declared dataset of your own.
+    source : a shipped source, or a declared custom dataset.
     view : the pixels: ``raw``, or the name of a resize spec of `fix-resize` such as ``fix``.
     classes : the rule for the classes of the source.
     images : the rules for the images of ``train``, ``val`` and ``test``.

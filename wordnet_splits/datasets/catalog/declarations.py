@@ -296,7 +296,7 @@ def unknown_source(
     if not re.match(NAME_PATTERN, name):
         return error
     folder = f"and --root {name}=ITS-FOLDER" if root is None else f"in {root}"
-    hint = f"a dataset of your own needs {DECLARATION_FILE} {folder}, or [[source]] in the recipe"
+    hint = f"a custom dataset needs {DECLARATION_FILE} {folder}, or [[source]] in the recipe"
     hint += "; see docs/custom-benchmarks.md"
     hint = hint if error.hint is None else f"{error.hint}; {hint}"
     return UnknownNameError(error.what, where=where, hint=hint, near=error.near)
