@@ -13,14 +13,11 @@ from wordnet_splits.benchmark.manifest import Manifest
 from wordnet_splits.benchmark.recipe import Recipe
 from wordnet_splits.benchmark.rules import Expression
 from wordnet_splits.benchmark.rules.phrases import rule_words
-from wordnet_splits.datasets.catalog import load_catalog
 from wordnet_splits.metrics.uncertainty import FEW_CLUSTERS
-from wordnet_splits.studies.robust import Robust, RobustClass, robust_roles
+from wordnet_splits.studies.robust import Robust, RobustClass, quick_roles
 
 LEAST_SHARE = 0.5
 """Least share of readings without a warning: below it, most other readings give another role."""
-MOST_READ = 5_000
-"""Most classes of the OOD sources that other readings judge; ImageNet-21K takes minutes."""
 SHOWN = 3
 ROLES = ("near", "far")
 TERSE = {
@@ -98,12 +95,10 @@ def judge_benchmark(recipe: Recipe, manifest: Manifest, readings: Robust | None 
     Parameters
     ----------
     readings : the roles under other readings if they are known; by default those that need no other WordNet
-        (`wordnet_splits.robust_roles`), left out if the OOD sources have more than `MOST_READ` classes.
+        (`quick_roles`), left out if there are too many classes.
     """
-    sources = {group.source for group in recipe.group if group.role in ROLES}
-    offered = sum(len(load_catalog(source, recipe.datasets)) for source in sources)
-    if readings is None and offered <= MOST_READ:
-        readings = robust_roles(recipe, wordnets=[])
+    if readings is None:
+        readings = quick_roles(recipe)
     rows = manifest.classes.to_pylist()
     roles = tuple(_role(role, recipe, manifest, rows, readings) for role in ROLES)
     roles = tuple(role for role in roles if role.classes)

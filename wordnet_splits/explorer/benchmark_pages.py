@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, get_args
 
 from wordnet_splits.base.about import About
+from wordnet_splits.base.errors import SplitsError
 from wordnet_splits.base.text_formats import Role
 from wordnet_splits.benchmark.hierarchies import taxonomy_of
 from wordnet_splits.benchmark.manifest import Manifest
@@ -17,6 +18,7 @@ from wordnet_splits.datasets.sources.by_name import paper_title
 from wordnet_splits.explorer.columns import SynsetNumbers, class_tree, to_columns
 from wordnet_splits.explorer.sample_images import Samples
 from wordnet_splits.hub.attribution import cite_benchmark, licence_address
+from wordnet_splits.studies.robust import BUILT_IN, MOST_READ, quick_roles
 from wordnet_splits.wordnet.similarity import pairs as similarity
 from wordnet_splits.wordnet.taxonomy import Taxonomy
 
@@ -89,8 +91,13 @@ def _loading(path: str, manifest: Manifest, rooted: Sequence[str]) -> str:
 image, label = {split}[0]  # the label is -1 for images that are not in-distribution"""
 
 
-def benchmark_page(manifest: Manifest, synsets: SynsetNumbers, samples: Samples) -> dict[str, Any]:
-    """Return the class table, the class tree and the sample images of a benchmark."""
+def benchmark_page(
+    manifest: Manifest, synsets: SynsetNumbers, samples: Samples, *, read: bool = False
+) -> dict[str, Any]:
+    """Return the class table, the class tree and the sample images of a benchmark.
+
+    ``read`` : whether to judge the roles by other readings of the rules, which takes up to ten seconds.
+    """
     synsets = synsets.within(taxonomy_of(manifest))
     rows = manifest.classes.to_pylist()
     table = to_columns((*CLASS, *MEASURES), rows)
@@ -109,6 +116,7 @@ def benchmark_page(manifest: Manifest, synsets: SynsetNumbers, samples: Samples)
         "rules": rules,
         "classes": table,
         "tree": class_tree([row["own_wnid"] for row in rows], synsets),
+        "readings": _readings(manifest, rows) if read else None,
         "images": [samples.files.get((row["source"], row["class_id"]), []) for row in rows],
         "credits": samples.credits,
         "withheld": samples.withheld,
@@ -124,6 +132,28 @@ def _rule_sentences(manifest: Manifest, rows: Sequence[Mapping[str, Any]]) -> li
     for group in recipe.group:
         by_source.setdefault(group.source, []).append(by_group[group.name])
     return [by_group.get(row["group"]) or " ".join(by_source.get(row["source"], ())) for row in rows]
+
+
+def _readings(manifest: Manifest, rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return the meaning of each reading, and each class's role before draws and under these readings.
+
+    A class to which none applies has a reason in place of roles; ``absent`` is the reason for all classes.
+    """
+    try:
+        readings = quick_roles(load_recipe(manifest))
+    except SplitsError as error:
+        return {"absent": f"not computed: {error}"}
+    if readings is None:
+        return {"absent": f"not computed: the OOD sources have more than {MOST_READ:,} classes"}
+    judged = {(item.source, item.class_id): item for item in readings.classes}
+    items = [judged[row["source"], row["class_id"]] for row in rows]
+    names = [name for name in readings.names if any(item.readings[name] for item in items)]
+    return {
+        "meanings": [BUILT_IN[name] for name in names],
+        "role": [item.candidate for item in items],
+        "roles": [[item.readings[name] for name in names] for item in items],
+        "why": [item.why for item in items],
+    }
 
 
 def _nearest_rows(rows: list[dict[str, Any]]) -> list[int | None]:

@@ -47,8 +47,8 @@ def write_site(
 ) -> int:
     """Write benchmarks, evidence, audits and results as a site that needs no server and no network.
 
-    A site of named benchmarks has only what concerns them. With --root it shows images of their classes,
-    if the licence of the source allows it.
+    A site of named benchmarks has only what concerns them, and how far the roles hold in other readings of
+    the rules. With --root it shows images of their classes, if the licence of the source allows it.
     """
     from wordnet_splits.benchmark.resolve import declarations_of
     from wordnet_splits.datasets.sources.roots import parse_roots

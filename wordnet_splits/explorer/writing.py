@@ -72,7 +72,8 @@ def make_site(
     """Write the explorer into a folder, which is replaced.
 
     A site of named benchmarks has only what concerns them: no audit of published lists (unless ``audit``
-    is given), no fidelity to papers, no ImageNet-21K, and a leaderboard only if there are entries.
+    is given), no fidelity to papers, no ImageNet-21K, and a leaderboard only if there are entries. Its class
+    pages show in how many readings of the rules the role holds (`robust_roles`, without another WordNet).
 
     Parameters
     ----------
@@ -113,7 +114,7 @@ def make_site(
                 for manifest in loaded:
                     samples = write_samples(manifest, folder, roots, per_class) if per_class else Samples()
                     withheld.update(dict.fromkeys(samples.withheld))
-                    page = benchmark_page(manifest, synsets, samples)
+                    page = benchmark_page(manifest, synsets, samples, read=bool(benchmarks))
                     _write(folder, f"benchmark/{manifest.name}", page)
                     index.append({**index_entry(manifest), "download": write_download(manifest, folder)})
                     task.advance()

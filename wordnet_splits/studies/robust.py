@@ -26,7 +26,7 @@ from wordnet_splits.benchmark.rules.registry import GRAPH, HIERARCHY, MEASURE, S
 from wordnet_splits.datasets.catalog import load_catalog
 from wordnet_splits.datasets.catalog.declarations import Sources
 from wordnet_splits.studies import alternatives
-from wordnet_splits.studies.alternatives import EXCLUDED, FAMILIES, Outcome
+from wordnet_splits.studies.alternatives import EXCLUDED, FAMILIES, MEASURE_OF, Outcome
 from wordnet_splits.wordnet.taxonomy import Taxonomy
 from wordnet_splits.wordnet.taxonomy.identifiers import OtherWordNet, load_other_wordnet
 from wordnet_splits.wordnet.taxonomy.wn_lexicons import installed_lexicons
@@ -35,8 +35,15 @@ NO_SYNSET = "it has no {0.noun}"
 NO_RULE = "no rule on {0.called} decides its role"
 NO_READING = "no reading applies to it"
 OWN_COLUMNS = "benchmark source class_id name role candidate group robust:double why"
-BUILT_IN = (SENSE, HIERARCHY, *FAMILIES)
-"""Readings that use only embedded data."""
+_MEASURED = "nearness by {}, at the same share of near classes"
+BUILT_IN = {
+    SENSE: "each other sense of its name",
+    HIERARCHY: "ImageNet's tree in place of WordNet's graph, or the reverse",
+    **{name: _MEASURED.format(MEASURE_OF[name]) for name in FAMILIES},
+}
+"""Reading that uses only embedded data -> its meaning."""
+MOST_READ = 5_000
+"""Most classes of the OOD sources that `quick_roles` judges; ImageNet-21K takes minutes."""
 
 
 @dataclass(frozen=True)
@@ -178,6 +185,14 @@ def robust_roles(
     mapped = [item for source in sources for item in load_catalog(source, datasets) if item.wnids]
     unmapped = {o.name: sum(not any(map(o.synset, item.wnids)) for item in mapped) for o in other_wordnets}
     return Robust(classes, (*BUILT_IN, *(o.name for o in other_wordnets)), unmapped, tuple(notes))
+
+
+def quick_roles(recipe: Recipe) -> Robust | None:
+    """Return the roles under the readings that need no other WordNet; None above `MOST_READ` classes."""
+    sources = {group.source for group in recipe.group if group.role in ("near", "far")}
+    if sum(len(load_catalog(source, recipe.datasets)) for source in sources) > MOST_READ:
+        return None
+    return robust_roles(recipe, wordnets=[])
 
 
 def _classes(

@@ -194,9 +194,10 @@ def test_pictures_and_download_are_on_the_pages(
 
     page = reader.page
     opens("")
-    assert "Here is 1 benchmark." in page.locator("main").text_content()
-    assert page.locator("main h2").all_text_contents() == ["Benchmarks"]
-    assert page.locator("nav a").all_text_contents() == ["Benchmarks", "Search", "Distances"]
+    assert page.title() == "mine · wordnet-splits"
+    assert page.locator("h1").text_content() == "mine"
+    assert page.locator("nav a").all_text_contents() == ["Benchmark", "Search", "Distances"]
+    assert page.locator("[aria-current]").all_text_contents() == ["Benchmark"]
     opens("diff/mine/mine")
     assert page.title().startswith("Not found")
     opens("benchmark/mine")
@@ -210,4 +211,27 @@ def test_pictures_and_download_are_on_the_pages(
     )
     assert page.get_by_alt_text("teapot, image 2 of 4").count() == 1
     assert "In other benchmarks" not in page.locator("main").text_content()
+    page.click("a.home")
+    page.wait_for_selector("h1:text-is('mine')")
+    reader.close()
+
+
+def test_a_class_page_counts_the_readings(browser: Any, tmp_path: Path) -> None:
+    make_site(tmp_path / "pages", ["digits"])
+    reader = Reader(browser, tmp_path / "pages")
+
+    def told(class_id: str, source: str = "digits") -> Any:
+        return (
+            reader.opens(f"class/digits/{source}/{class_id}").locator("div", has_text="Other readings").last
+        )
+
+    # another sense of six is a whole number below no digit; ImageNet's tree keeps it below digit
+    assert told("6").locator("summary").text_content() == "the role holds in 1 of 2"
+    told("6").locator("summary").click()
+    assert [text.rpartition(": ")[2] for text in told("6").locator("li").all_text_contents()] == [
+        "excluded",
+        "near",
+    ]
+    assert told("1").locator("dd").text_content() == "none applies: no rule on WordNet decides its role"
+    assert told("all", "uniform").locator("dd").text_content() == "none applies: it has no synset"
     reader.close()

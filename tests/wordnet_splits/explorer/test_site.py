@@ -7,8 +7,10 @@ from collections import Counter
 from functools import cache
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 
+from tests.conftest import REPOSITORY
 from tests.raising import mentions
 from tests.wordnet_splits.command import Command
 from tests.wordnet_splits.explorer.conftest import NAMES
@@ -23,6 +25,7 @@ from wordnet_splits.explorer import make_site
 from wordnet_splits.explorer.columns import reduced_tree
 from wordnet_splits.explorer.leaderboard_page import fpr_metric, leaderboard_page
 from wordnet_splits.explorer.writing import _write
+from wordnet_splits.studies.robust import BUILT_IN
 from wordnet_splits.wordnet.taxonomy import load
 
 RESULTS = Path(__file__).parents[3] / "manifests" / "results"
@@ -125,6 +128,28 @@ def test_imagenet21k_has_every_class_with_its_nearest(site: Path) -> None:
         row = found[one["class_id"]]
         assert (row["kin"] or None, row["mean"]) == (one["relation"], pytest.approx(one["value"], abs=1e-6))
         assert synsets["wnid"][row["nearest"]] == one["nearest"]
+
+
+def test_a_named_site_has_the_roles_of_the_committed_table_of_readings(
+    tmp_path: Path, site: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    committed = pq.read_table(REPOSITORY / "docs" / "robust.parquet").to_pylist()
+    names = ("sense", "hierarchy", "path", "wup", "mean")
+    for name, used in (("digits", names[:2]), ("osc-p3", names[:2]), ("rungs-cifar100", names[:4])):
+        make_site(tmp_path / name, [name])
+        page = read(tmp_path / name, f"benchmark/{name}")
+        due = {(row["source"], row["class_id"]): row for row in committed if row["benchmark"] == name}
+        readings = page["readings"]
+        assert readings["meanings"] == [BUILT_IN[reading] for reading in used]
+        for row, role, roles, why in zip(
+            rows(page["classes"]), readings["role"], readings["roles"], readings["why"], strict=True
+        ):
+            expected = due[row["source"], row["class_id"]]
+            assert [role, why, *roles] == [expected[key] for key in ("candidate", "why", *used)], expected
+    assert read(site, "benchmark/digits")["readings"] is None  # a site of all benchmarks
+    monkeypatch.setattr("wordnet_splits.studies.robust.MOST_READ", 11)
+    make_site(tmp_path / "digits", ["digits"])
+    assert list(read(tmp_path / "digits", "benchmark/digits")["readings"]) == ["absent"]
 
 
 def test_a_folder_of_something_else_stays(tmp_path: Path) -> None:

@@ -258,6 +258,7 @@
     const names = [...new Set(table.group)].filter(Boolean).sort();
     const content = site.section(
       "Classes",
+      site.legend(),
       site.roleToggles(about.roles, pressed, changed),
       site.treeTools(
         tree,

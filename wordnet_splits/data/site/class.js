@@ -34,6 +34,7 @@
           ["Label", table.label[row] < 0 ? null : table.label[row]],
           [about.node === "synset" ? "Synset" : "Node", synset === null ? "none" : synsets.full(synset)],
           ["Rule", data.rules[table.rule[row]]],
+          ["Other readings", otherReadings(data.readings, row, role)],
         ]),
         sampleImages(data, row),
         nearest(about, table, row, synsets),
@@ -41,6 +42,23 @@
       ],
     };
   };
+
+  /** In how many other readings of the rules a class keeps its role, and its role in each. */
+  function otherReadings(readings, row, role) {
+    if (!readings || readings.absent) return readings?.absent;
+    if (readings.why[row]) return `none applies: ${readings.why[row]}`;
+    const judged = readings.role[row]; // before a draw, which may not have taken the class
+    const applied = readings.roles[row].flatMap((other, at) => (other === null ? [] : [[readings.meanings[at], other]]));
+    const agreeing = applied.filter(([, other]) => other === judged).length;
+    const subject = judged === role ? "the role holds" : `${site.roleTitle(judged)} before the draw holds`;
+    const titles = (other) => other.split("/").map(site.roleTitle).join(" or ");
+    return site.el(
+      "details",
+      {},
+      site.el("summary", {}, `${subject} in ${agreeing} of ${applied.length}`),
+      site.list(applied.map(([meaning, other]) => `${meaning}: ${titles(other)}`)),
+    );
+  }
 
   function sampleImages(data, row) {
     const isSource = (credit) => credit.source === data.classes.source[row];

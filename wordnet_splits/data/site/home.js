@@ -60,9 +60,10 @@
     return site.section(paper || others, site.el("ul", { class: "cards" }, parentFirst.map(card)));
   };
 
-  site.views[""] = async () => {
+  site.views[""] = async (_, query) => {
+    const [about, ...others] = site.index.benchmarks;
+    if (about && !others.length) return site.views.benchmark([about.name], query);
     const families = [...grouped(site.index.benchmarks, (about) => about.family)];
-    const many = site.index.benchmarks.length > 1;
     return {
       title: "wordnet-splits",
       heading: "Benchmarks for what a vision model does not know",
@@ -71,10 +72,10 @@
           "p",
           {},
           `${site.hierarchies().length === 1 ? `The hierarchy ${site.hierarchies()[0]}` : "A hierarchy"} decides for every class of every dataset which role it has in a benchmark, and the evidence is kept. `,
-          `Here ${many ? "are" : "is"} ${site.plural(site.index.benchmarks.length, "benchmark")}.`,
+          `Here are ${site.plural(site.index.benchmarks.length, "benchmark")}.`,
         ),
         site.searchForm(),
-        site.el("details", { class: "legend" }, site.el("summary", {}, "What the roles mean"), site.legend()),
+        site.legend(),
         families.filter(([paper]) => paper).map(family),
         families.filter(([paper]) => !paper).map(family),
       ],

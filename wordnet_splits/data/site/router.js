@@ -65,7 +65,7 @@
     const heading = site.el("h1", { tabindex: "-1" }, page.heading ?? page.title);
     main.replaceChildren(heading, ...page.content.flat(Infinity).filter(Boolean));
     main.removeAttribute("aria-busy");
-    document.title = path() === "" ? page.title : `${page.title} · wordnet-splits`;
+    document.title = page.title === "wordnet-splits" ? page.title : `${page.title} · wordnet-splits`;
     navigation();
     page.shown?.();
     if (!first) {
@@ -79,15 +79,16 @@
 
   function failed(error) {
     if (!(error instanceof site.NotFound)) console.error(error);
-    const home = site.el("a", { href: "#/" }, "all benchmarks");
+    const home = site.el("a", { href: "#/" }, "the first page");
     return { title: error instanceof site.NotFound ? "Not found" : "This page cannot be shown", content: [site.el("p", {}, error.message, " Go to ", home, ".")] };
   }
 
   function navigation() {
     if (!site.index) return;
     const here = path().split(/[/?]/)[0];
+    const only = site.index.benchmarks.length === 1;
     const links = NAVIGATION.filter(([, page]) => isHere(page)).map(([text, to]) =>
-      site.el("li", {}, site.el("a", { href: "#/" + to, "aria-current": to === here ? "page" : null }, text)),
+      site.el("li", {}, site.el("a", { href: "#/" + to, "aria-current": to === here ? "page" : null }, only && !to ? "Benchmark" : text)),
     );
     document.querySelector("nav ul").replaceChildren(...links);
     document.querySelector("footer").textContent =
