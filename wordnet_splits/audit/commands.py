@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
 
@@ -17,8 +18,8 @@ from wordnet_splits.base.terminal.output import (
     print_lines,
     print_result,
     print_table,
-    to_stderr,
     to_stdout,
+    write_output,
 )
 from wordnet_splits.cli.main import app
 from wordnet_splits.datasets.sources.roots import parse_roots
@@ -26,9 +27,9 @@ from wordnet_splits.wordnet.lexicons import ENGLISH
 
 if TYPE_CHECKING:
     from wordnet_splits.audit.report import Audit
+    from wordnet_splits.audit.report_base import AuditReport
     from wordnet_splits.audit.thresholds import Thresholds
-
-
+AnyReport = TypeVar("AnyReport", bound="AuditReport")
 Against = Annotated[str, typer.Option(help="The known classes, in any of the forms of LIST.")]
 NamesOf = Annotated[
     str | None,
@@ -40,6 +41,13 @@ NamesOf = Annotated[
 Column = Annotated[
     str | None,
     typer.Option(help="The column of a table (name or number), or the key of a JSON object."),
+]
+
+
+ColumnOfWords = Annotated[str | None, typer.Option(help="The column of the names or words in a table.")]
+AllRows = Annotated[bool, typer.Option("--all", help="Show all findings, not only the first of each kind.")]
+AuditOut = Annotated[
+    Path | None, typer.Option(help="File for a row per entry (.csv, .parquet), or a page (.html).")
 ]
 
 
@@ -62,9 +70,7 @@ def audit_classes(
     against: Against = "imagenet1k",
     of: NamesOf = None,
     column: Column = None,
-    all_: Annotated[
-        bool, typer.Option("--all", help="Show every class of a relation, not the first 20.")
-    ] = False,
+    all_: AllRows = False,
     glosses: Annotated[
         bool, typer.Option("--glosses", help="Show the path and both meanings of each class.")
     ] = False,
@@ -73,18 +79,15 @@ def audit_classes(
         bool,
         typer.Option("--images", help="Add leaks by digests of images, and NINCO's authors' judgements."),
     ] = False,
-    out: Annotated[
-        Path | None, typer.Option(help="File for a row per class (.csv, .parquet), or a page (.html).")
-    ] = None,
+    out: AuditOut = None,
     manifests: Manifests = None,
     json: Json = False,
 ) -> int:
     """Check a list of classes by its hierarchy: equal to, below or above known ones, or namesakes."""
     from wordnet_splits.audit.overlaps import audit_classes, declarations_of_lists
-    from wordnet_splits.audit.report import MAX_ROWS, check_output
+    from wordnet_splits.audit.report_base import check_output
 
-    if out is not None:
-        check_output(out)
+    check_output(out)
     check_outputs(out, inputs=(classes, against))
     declarations = declarations_of_lists(classes, against, manifests=manifests)
     report = audit_classes(
@@ -96,31 +99,41 @@ def audit_classes(
         roots=parse_roots(root or [], declarations),
         manifests=manifests,
     )
-    if out is not None:
-        report.write(out)
-        to_stderr(f"written to {out}")
-    most = None if all_ else MAX_ROWS
-    print_result(report, json, lambda: _print_audit(report, most, glosses=glosses))
+    return report_audit(report, out, json, all_, _print_glosses if glosses else _print_tables)
+
+
+def _print_tables(report: AuditReport, most: int | None) -> None:
+    for lines in report.tables(terminal_width(), most):
+        print_lines(["", *lines] if lines else [])
+
+
+def report_audit(
+    report: AnyReport,
+    out: Path | None,
+    json: bool,
+    all_: bool,
+    print_findings: Callable[[AnyReport, int | None], None] = _print_tables,
+) -> int:
+    """Write and print the report of an audit, and return the exit code."""
+
+    def print_text() -> None:
+        to_stdout(report.heading)
+        print_fields(report.summary())
+        print_findings(report, None if all_ else report.max_rows)
+        print_lines(["", *report.caveats])
+
+    write_output(out, report.write)
+    print_result(report, json, print_text)
     return DONE if report.ok else NEGATIVE
 
 
-def _print_audit(report: Audit, most: int | None, *, glosses: bool) -> None:
-    from wordnet_splits.audit.report import LIMITS, caveats
-
-    taxonomy = report.lists.taxonomy
-    to_stdout(report.heading)
-    print_fields(report.summary())
-    if not report.ok:
-        to_stdout()
-    if glosses:
-        for leak in report.related[:most]:
-            to_stdout(f"{leak.id} ({leak.name}) {leak.relation} {leak.other} ({leak.other_name})")
-            path = " > ".join(taxonomy.name(wnid) for wnid in leak.path)
-            print_fields([("path", path), ("meaning", leak.gloss), ("known", leak.other_gloss)])
-    else:
-        print_lines(report.table(width=terminal_width(), most=most))
-    to_stdout()
-    print_lines(caveats(LIMITS, taxonomy))
+def _print_glosses(report: Audit, most: int | None) -> None:
+    names = report.lists.taxonomy.name
+    for n, leak in enumerate(report.related[:most]):
+        print_lines([""] * (n == 0))
+        to_stdout(f"{leak.id} ({leak.name}) {leak.relation} {leak.other} ({leak.other_name})")
+        path = " > ".join(map(names, leak.path))
+        print_fields([("path", path), ("meaning", leak.gloss), ("known", leak.other_gloss)])
 
 
 @app.command(
@@ -141,39 +154,23 @@ def audit_names(
     ] = None,
     *,
     benchmark: Annotated[str, typer.Option(help="The benchmark whose ID classes have these names.")],
-    column: Annotated[str | None, typer.Option(help="The column of the names in a table.")] = None,
+    column: ColumnOfWords = None,
     language: Annotated[
         str, typer.Option(help="Language of the names: a code such as fr, or a file of WN-LMF.")
     ] = ENGLISH,
-    all_: Annotated[
-        bool, typer.Option("--all", help="Show every name with a problem, not the first 20.")
-    ] = False,
-    out: Annotated[
-        Path | None, typer.Option(help="File for a row per name (.csv, .parquet), or a page (.html).")
-    ] = None,
+    all_: AllRows = False,
+    out: AuditOut = None,
     manifests: Manifests = None,
     json: Json = False,
 ) -> int:
     """Check the class names of a vision-language model: which collide, mislead or name another class."""
-    from wordnet_splits.audit.name_list import LIMITS, MAX_ROWS, audit_names
-    from wordnet_splits.audit.report import check_output
+    from wordnet_splits.audit.name_list import audit_names
+    from wordnet_splits.audit.report_base import check_output
 
-    if out is not None:
-        check_output(out)
+    check_output(out)
     check_outputs(out, inputs=(names,) if names is not None else ())
     report = audit_names(names, benchmark, column=column, language=language, manifests=manifests)
-    if out is not None:
-        report.write(out)
-        to_stderr(f"written to {out}")
-
-    def print_text() -> None:
-        to_stdout(report.heading)
-        print_fields(report.summary())
-        for lines in (report.table(width=terminal_width(), most=None if all_ else MAX_ROWS), LIMITS):
-            print_lines(["", *lines] if lines else [])
-
-    print_result(report, json, print_text)
-    return DONE if report.ok else NEGATIVE
+    return report_audit(report, out, json, all_)
 
 
 @app.command(
@@ -211,12 +208,8 @@ def show_thresholds(
     declare(*declared_by(declared).values())
     parse_roots(root or [])
     counts = thresholds(classes, against, measure=measure, of=of, column=column, manifests=manifests)
-    if out is not None:
-        counts.write(out)
-        to_stderr(f"written to {out}")
-    if plot is not None:
-        counts.plot(plot)
-        to_stderr(f"written to {plot}")
+    write_output(out, counts.write)
+    write_output(plot, counts.plot)
     print_result(counts, json, lambda: _print_thresholds(counts))
     return DONE
 

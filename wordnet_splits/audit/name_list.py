@@ -9,17 +9,14 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
-import pyarrow as pa
-
-from wordnet_splits.audit.report import TEXT_WIDTH, check_output, share, write_table_page
+from wordnet_splits.audit.report_base import AuditReport, Page, first_rows, shares
 from wordnet_splits.base.errors import DataError
-from wordnet_splits.base.parquet import schema_of, write_table_file
-from wordnet_splits.base.tabular import Tabular, text_table
+from wordnet_splits.base.parquet import schema_of
 from wordnet_splits.benchmark.hierarchies import taxonomy_of
 from wordnet_splits.benchmark.manifest import Manifest
 from wordnet_splits.benchmark.resolve import load_manifest
@@ -54,8 +51,6 @@ LIMITS = (
 )
 """Caveats, as lines for a terminal."""
 SCHEMA = schema_of("label:int32 class_id name class_name line:int32 problems other other_name proposal")
-MAX_ROWS = 20
-"""Names printed by default."""
 _ASIDE = re.compile(r"(.+?)\s*\((.+)\)")
 
 
@@ -83,12 +78,13 @@ class AuditedName:
 
 
 @dataclass(frozen=True)
-class NamesAudit(Tabular):
-    """Every name of a list compared with the ID classes of a benchmark, ``against``; ``known`` of them."""
+class NamesAudit(AuditReport):
+    """Every name of a list compared with the ID classes of a benchmark."""
 
-    listed: str
-    against: str
-    known: int
+    schema: ClassVar = SCHEMA
+    sizes: ClassVar = "{:,} names, {:,} ID classes"
+    limits: ClassVar = LIMITS
+
     names: tuple[AuditedName, ...]
 
     @property
@@ -112,50 +108,26 @@ class NamesAudit(Tabular):
         """Return a row per name."""
         return [{**vars(item), "problems": " ".join(item.problems)} for item in self.names]
 
-    def write(self, path: str | Path) -> None:
-        """Write a row per name as ``.csv`` or ``.parquet``, or a page of those with a problem as ``.html``.
-
-        Raises
-        ------
-        DataError : another ending. OutputError : the file cannot be written.
-        """
-        path = Path(path)
-        check_output(path)
-        if path.suffix == ".html":
-            rows = [list(row.values()) for row in self.rows() if row["problems"]]
-            write_table_page(path, self.heading, self.summary(), SCHEMA.names, rows, " ".join(LIMITS))
-        else:
-            table = pa.Table.from_pylist(self.rows(), schema=SCHEMA)
-            write_table_file(table, path, metadata={"list": self.listed, "against": self.against})
+    def page(self) -> Page:
+        """Return the names with a problem or a note."""
+        return Page(SCHEMA.names, [list(row.values()) for row in self.rows() if row["problems"]])
 
     def as_dict(self) -> dict[str, Any]:
         """Return what ``audit names --json`` prints."""
-        about = {"list": self.listed, "against": self.against, "known": self.known, "ok": self.ok}
-        return {**about, "counts": self.counts, "names": [asdict(item) for item in self.names]}
-
-    @property
-    def heading(self) -> str:
-        """Names and sizes of the list and the benchmark, in one line."""
-        return f"{self.listed} against {self.against}: {len(self.names):,} names, {self.known:,} ID classes"
+        return {**super().as_dict(), "counts": self.counts, "names": [asdict(item) for item in self.names]}
 
     def summary(self) -> list[tuple[str, str]]:
         """Return the figures as names and texts."""
-        shares = {key: share(self.counts[key], len(self.names)) for key in MEANINGS}
-        return [(key.replace("_", " "), f"{shares[key]}: {meaning}") for key, meaning in MEANINGS.items()]
+        return shares(MEANINGS, self.counts, len(self.names))
 
-    def table(self, *, width: int | None = TEXT_WIDTH, most: int | None = MAX_ROWS) -> list[str]:
-        """Return a table of the names with problems, at most ``most``."""
+    def tables(self, width: int | None, most: int | None) -> Iterator[list[str]]:
+        """Yield a table of the names with problems."""
         cells = [
             (str(item.line), item.name, " ".join(item.problems), item.other_name or "", item.proposal)
             for item in self.with_problems
         ]
         columns = ("line", "name", "problems", "other class", "proposal")
-        lines = text_table(columns, cells[:most], right=("line",), width=width)[0] if cells else []
-        return [*lines, *([f"and {len(cells) - most:,} more"] if most and len(cells) > most else [])]
-
-    def __str__(self) -> str:
-        figures = text_table(("", ""), self.summary(), width=TEXT_WIDTH)[0][2:]
-        return "\n".join([self.heading, *figures, "", *self.table()]).rstrip()
+        yield first_rows(columns, cells, width, most, "line")
 
 
 def audit_names(

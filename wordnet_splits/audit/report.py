@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, ClassVar
 
 import numpy as np
-import pyarrow as pa
 
 from wordnet_splits.audit.class_list import ClassList
 from wordnet_splits.audit.images import ImageNotes, images_by_class
+from wordnet_splits.audit.report_base import (
+    AuditReport,
+    Cell,
+    Page,
+    about_hierarchy,
+    examples,
+    first_rows,
+    shares,
+)
 from wordnet_splits.base import pages
-from wordnet_splits.base.errors import DataError, SourceError
-from wordnet_splits.base.names import listed
-from wordnet_splits.base.parquet import schema_of, write_table_file
-from wordnet_splits.base.tabular import Tabular, text_table
+from wordnet_splits.base.errors import SourceError
+from wordnet_splits.base.parquet import schema_of
 from wordnet_splits.benchmark.images.raw_images import open_sources
 from wordnet_splits.benchmark.rules.relations import KINDS
 from wordnet_splits.datasets.catalog.declarations import Declaration
@@ -29,16 +34,11 @@ LEAKS = KINDS
 """Relations in the hierarchy that leak, the closest first."""
 NAMESAKE = "namesake"
 RELATIONS = (*LEAKS, NAMESAKE)
-TEXT_WIDTH = 80
 SCHEMA = schema_of(
     "id name relation other other_name edges:int32 path kin:int32 by_definition:bool gloss other_gloss "
     "nearest mean:double distance:int32"
 )
 """Columns of a table of classes."""
-FILE_ENDINGS = (".csv", ".html", ".parquet")
-"""Endings of the files that `Audit.write` writes."""
-MAX_ROWS = 20
-"""Classes printed of each kind by default."""
 LIMITS = (
     "These relations come from WordNet, not from the images. Too strict: a class",
     "above a known class leaks only if its images show the known class. Too lax: two",
@@ -46,11 +46,6 @@ LIMITS = (
     "may show a second object, and a name may have been read in another sense.",
 )
 """Caveats of an audit by WordNet, as lines for a terminal."""
-
-
-def caveats(lines: Sequence[str], taxonomy: Taxonomy) -> tuple[str, ...]:
-    """Return caveats about WordNet as caveats about a hierarchy."""
-    return tuple(line.replace("WordNet", taxonomy.called) for line in lines)
 
 
 @dataclass(frozen=True)
@@ -97,13 +92,11 @@ class AuditedLists:
 
 
 @dataclass(frozen=True)
-class Audit(Tabular):
-    """Every class of a list compared with known classes; ``str`` gives a table of 80 columns.
+class Audit(AuditReport):
+    """Every class of a list compared with known classes.
 
     Attributes
     ----------
-    listed, against : names of the two lists.
-    known : number of known classes.
     counts : numbers of ``classes``; of those ``equal``, ``below`` or ``above`` a known class (one with
         several relations counts for each) and ``leaking`` (any of these); of ``namesake`` classes among the
         others, and of those ``by_definition``; of classes ``without_synset`` and ``repeated`` entries.
@@ -114,9 +107,10 @@ class Audit(Tabular):
     lists : both lists, for the page.
     """
 
-    listed: str
-    against: str
-    known: int
+    schema: ClassVar = SCHEMA
+    sizes: ClassVar = "{:,} and {:,} classes"
+    limits: ClassVar = LIMITS
+
     classes: tuple[AuditedClass, ...]
     counts: dict[str, int]
     first_sense: tuple[str, ...] = ()
@@ -171,34 +165,29 @@ class Audit(Tabular):
         """Return the fields of each class, with the path as a string."""
         return [{**asdict(item), "path": " ".join(item.path)} for item in self.classes]
 
-    def to_table(self) -> pa.Table:
-        """Return the rows as a pyarrow Table, whose column types do not depend on the rows."""
-        return pa.Table.from_pylist([dict(row) for row in self.rows()], schema=SCHEMA)
-
-    def write(self, path: str | Path) -> None:
-        """Write a row per class as ``.csv`` or ``.parquet``, or a page of the related classes as ``.html``.
-
-        The page shows images of sources that have a root, two per class.
+    def page(self) -> Page:
+        """Return the related classes, with images of sources that have a root, two per class.
 
         Raises
         ------
-        DataError : another ending. OutputError : the file cannot be written.
         SourceError : a root is absent, unreadable or of another dataset.
         """
-        path = Path(path)
-        check_output(path)
-        if path.suffix == ".html":
-            write_page(self, path)
-        else:
-            write_table_file(self.to_table(), path, metadata={"list": self.listed, "against": self.against})
+        listed_images, unreadable = _thumbnails(self.lists.listed, {c.id for c in self.related}, self.lists)
+        known_ids = {item.other for item in self.related if item.other is not None}
+        known_images, unreadable_known = _thumbnails(self.lists.known, known_ids, self.lists)
+        has_images = bool(listed_images or known_images)
+        columns = ("images", "images of the known class") if has_images else ()
+        images = (listed_images, known_images) if has_images else ()
+        notes = "CSV and Parquet also have the classes without a relation."
+        if unreadable := unreadable + unreadable_known:
+            notes += f" {unreadable:,} images cannot be read."
+        rows = [_row(item, self, images) for item in self.related]
+        return Page([*COLUMNS, *columns], rows, notes, columns)
 
     def as_dict(self) -> dict[str, Any]:
         """Return what ``audit --json`` prints."""
         return {
-            "list": self.listed,
-            "against": self.against,
-            "known": self.known,
-            "ok": self.ok,
+            **super().as_dict(),
             "counts": self.counts,
             "nearness": {**self.nearness, "edges": {str(k): n for k, n in self.edges.items()}},
             "drop": list(self.drops),
@@ -210,9 +199,9 @@ class Audit(Tabular):
         }
 
     @property
-    def heading(self) -> str:
-        """Names and sizes of the two lists, in one line."""
-        return f"{self.listed} against {self.against}: {self.counts['classes']:,} and {self.known:,} classes"
+    def caveats(self) -> Sequence[str]:
+        """`LIMITS`, in the words of the hierarchy."""
+        return about_hierarchy(self.limits, self.lists.taxonomy)
 
     def summary(self) -> list[tuple[str, str]]:
         """Return the figures as names and texts."""
@@ -223,7 +212,7 @@ class Audit(Tabular):
             "above": "an image may show a known class",
             NAMESAKE: "the name or the definition of a known class",
         }
-        figures = [(name, f"{share(counts[name], total)}: {text}") for name, text in meanings.items()]
+        figures = shares(meanings, counts, total)
         leaking = counts["leaking"]
         unrelated = total - leaking - counts[NAMESAKE] - len(self.not_judged)
         figures.append(("none", f"{unrelated:,} have no relation; a clean version drops {leaking:,}"))
@@ -243,47 +232,16 @@ class Audit(Tabular):
             figures.append(("senses", f"names of several senses, read as the first: {names}"))
         return figures + (self.images.summary() if self.images is not None else [])
 
-    def table(self, *, width: int | None = TEXT_WIDTH, most: int | None = MAX_ROWS) -> list[str]:
-        """Return a table of the leaking classes and one of the namesakes, with at most ``most`` rows each."""
-        leaks, named_alike = (_table(classes, width, most) for classes in (self.leaking, self.namesakes))
-        return [*leaks, *([""] if leaks and named_alike else []), *named_alike]
-
-    def __str__(self) -> str:
-        figures = text_table(("", ""), self.summary(), width=TEXT_WIDTH)[0][2:]
-        return "\n".join([self.heading, *figures, "", *self.table()]).rstrip()
-
-
-def check_output(path: Path) -> None:
-    """Raise DataError for a file that `Audit.write` does not write, by its ending."""
-    if path.suffix not in FILE_ENDINGS:
-        raise DataError(
-            f"its name must end in {' or '.join(FILE_ENDINGS)}",
-            where=str(path),
-            hint=f"{path.stem}.csv",
-        )
-
-
-def _table(classes: Iterable[AuditedClass], width: int | None, most: int | None) -> list[str]:
-    ordered = sorted(classes, key=lambda item: (RELATIONS.index(str(item.relation)), item.edges))
-    cells = [
-        (item.id, item.name, str(item.relation), str(item.edges), str(item.other), str(item.other_name))
-        for item in ordered
-    ]
-    columns = ("class", "name", "relation", "edges", "known", "its name")
-    lines, _ = text_table(columns, cells[:most], right=("edges",), width=width) if cells else ([], [])
-    if most is not None and len(cells) > most:
-        lines.append(f"and {len(cells) - most:,} more")
-    return lines
-
-
-def examples(names: Sequence[str]) -> str:
-    """Return the number of names, and the first five."""
-    return f"{len(names):,} ({listed(names, 5)})"
-
-
-def share(part: int, total: int) -> str:
-    """Return a count and its percentage of a total."""
-    return f"{part:,} ({part / total:.1%})"
+    def tables(self, width: int | None, most: int | None) -> Iterator[list[str]]:
+        """Yield a table of the leaking classes and one of the namesakes."""
+        columns = ("class", "name", "relation", "edges", "known", "its name")
+        for classes in (self.leaking, self.namesakes):
+            ordered = sorted(classes, key=lambda item: (RELATIONS.index(str(item.relation)), item.edges))
+            cells = [
+                [str(cell) for cell in (c.id, c.name, c.relation, c.edges, c.other, c.other_name)]
+                for c in ordered
+            ]
+            yield first_rows(columns, cells, width, most, "edges")
 
 
 COLUMNS = ("class", "relation", "known class", "edges", "path", "similarity to nearest", "kin")
@@ -293,56 +251,6 @@ THUMBNAIL_SIZE = 96
 
 Thumbnails = Mapping[str, list[str]]
 """Class id -> images as ``data:`` addresses."""
-
-
-def write_page(report: Audit, path: Path) -> None:
-    """Write the page of an audit, with the classes that have a relation."""
-    lists, related = report.lists, report.related
-    listed_images, unreadable = _thumbnails(lists.listed, {item.id for item in related}, lists)
-    known_ids = {item.other for item in related if item.other is not None}
-    known_images, unreadable_known = _thumbnails(lists.known, known_ids, lists)
-    has_images = bool(listed_images or known_images)
-    image_columns = ("images", "images of the known class") if has_images else ()
-    rows = [_row(item, report, (listed_images, known_images) if has_images else ()) for item in related]
-    notes = "Select a heading to sort. CSV and Parquet also have the classes without a relation."
-    if unreadable := unreadable + unreadable_known:
-        notes += f" {unreadable:,} images cannot be read."
-    columns = [*COLUMNS, *image_columns]
-    limits = " ".join(caveats(LIMITS, lists.taxonomy))
-    write_table_page(path, report.heading, report.summary(), columns, rows, limits, notes, image_columns)
-
-
-def write_table_page(
-    path: Path,
-    heading: str,
-    figures: Sequence[tuple[str, str]],
-    columns: Sequence[str],
-    rows: Iterable[Sequence[Cell | str | int | None]],
-    limits: str,
-    notes: str = "Select a heading to sort.",
-    unsorted: Sequence[str] = (),
-) -> None:
-    """Write a page of figures, as names and texts, and of a table that a reader can sort."""
-    cells = [[_cell(value) for value in row] for row in rows]
-    values = {"columns": columns, "unsorted": unsorted, "rows": cells}
-    pages.write_page(path, "audit", title=heading, figures=figures, notes=notes, limits=limits, **values)
-
-
-def _cell(value: Cell | str | int | None) -> Cell:
-    if isinstance(value, Cell):
-        return value
-    return Cell(f"{value:,}", value=f"{value}", number=True) if isinstance(value, int) else Cell(value or "")
-
-
-class Cell(NamedTuple):
-    """A cell of the table: its text with a gloss, the value to sort by, or images with their description."""
-
-    text: str
-    gloss: str = ""
-    value: str = ""
-    number: bool = False
-    images: Sequence[str] = ()
-    alt: str = ""
 
 
 def _row(item: AuditedClass, report: Audit, images: Collection[Thumbnails]) -> list[Cell]:

@@ -24,6 +24,7 @@ from wordnet_splits.base.terminal.output import (
     print_table,
     to_stderr,
     to_stdout,
+    write_output,
 )
 from wordnet_splits.cli.main import app
 from wordnet_splits.datasets.sources.roots import parse_roots
@@ -250,9 +251,7 @@ def write_croissant(
     from wordnet_splits.hub.croissant import croissant_of
 
     text = croissant_of(load_manifest(benchmark, manifests))
-    if out is not None:
-        write_text(out, text)
-        to_stderr(f"written to {out}")
+    write_output(out, lambda path: write_text(path, text))
     result = {"benchmark": benchmark, "out": None if out is None else str(out), "croissant": loads(text)}
     print_result(result, json, lambda: print_lines([] if out else text.splitlines()))
     return DONE

@@ -7,17 +7,15 @@ from typing import Annotated
 
 import typer
 
+from wordnet_splits.audit.commands import AllRows, AuditOut, ColumnOfWords, report_audit
 from wordnet_splits.base.files import check_outputs, write_text
-from wordnet_splits.base.tabular import terminal_width
 from wordnet_splits.base.terminal.options import Json, Manifests
 from wordnet_splits.base.terminal.output import (
     DONE,
-    NEGATIVE,
-    print_fields,
-    print_lines,
     print_result,
     to_stderr,
     to_stdout,
+    write_output,
 )
 from wordnet_splits.cli.main import app
 
@@ -47,13 +45,9 @@ def audit_negatives(
             "[default: every benchmark with these ID classes]"
         ),
     ] = None,
-    column: Annotated[str | None, typer.Option(help="The column of the words in a table.")] = None,
-    all_: Annotated[
-        bool, typer.Option("--all", help="Show every word of a relation, not the first 10.")
-    ] = False,
-    out: Annotated[
-        Path | None, typer.Option(help="File for a row per word (.csv, .parquet), or a page (.html).")
-    ] = None,
+    column: ColumnOfWords = None,
+    all_: AllRows = False,
+    out: AuditOut = None,
     clean: Annotated[
         Path | None, typer.Option(help="File for the list without words related to ID classes.")
     ] = None,
@@ -68,18 +62,13 @@ def audit_negatives(
     json: Json = False,
 ) -> int:
     """Check negative words of a vision-language detector: which name ID classes, or classes of OOD sets."""
-    from wordnet_splits.audit.report import caveats, check_output
-    from wordnet_splits.negatives.ledger import LIMITS, MAX_ROWS
+    from wordnet_splits.audit.report_base import check_output
     from wordnet_splits.negatives.words import audit_negatives
 
-    if out is not None:
-        check_output(out)
+    check_output(out)
     check_outputs(out, plot, clean, blind, inputs=(words, known, *(ood or ())), new=(clean, blind))
     report = audit_negatives(words, known, ood=ood, column=column, manifests=manifests)
-    for path, write in ((out, report.write), (plot, report.plot)):
-        if path is not None:
-            write(path)
-            to_stderr(f"written to {path}")
+    write_output(plot, report.plot)
     for path, write, words_left in (
         (clean, report.write_clean, report.clean),
         (blind, report.write_without_test_names, report.blind),
@@ -87,20 +76,7 @@ def audit_negatives(
         if path is not None:
             write(path)
             to_stderr(f"{len(words_left):,} of {len(report.words):,} words written to {path}")
-
-    def print_text() -> None:
-        width = terminal_width()
-        to_stdout(report.heading)
-        print_fields(report.summary())
-        for lines in (
-            report.ood_table(width=width),
-            report.table(width=width, most=None if all_ else MAX_ROWS),
-            caveats(LIMITS, report.taxonomy),
-        ):
-            print_lines(["", *lines] if lines else [])
-
-    print_result(report, json, print_text)
-    return DONE if report.ok else NEGATIVE
+    return report_audit(report, out, json, all_)
 
 
 @app.command(

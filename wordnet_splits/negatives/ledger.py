@@ -2,28 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
-import pyarrow as pa
-
-from wordnet_splits.audit.report import (
-    NAMESAKE,
-    RELATIONS,
-    TEXT_WIDTH,
-    caveats,
-    check_output,
+from wordnet_splits.audit.report import NAMESAKE, RELATIONS
+from wordnet_splits.audit.report_base import (
+    AuditReport,
+    Page,
+    about_hierarchy,
     examples,
-    share,
-    write_table_page,
+    first_rows,
+    shares,
 )
 from wordnet_splits.base import plotting
 from wordnet_splits.base.errors import DataError
-from wordnet_splits.base.parquet import schema_of, write_table_file
+from wordnet_splits.base.parquet import schema_of
 from wordnet_splits.base.shapes import Bar, Bars
-from wordnet_splits.base.tabular import Tabular, text_table
+from wordnet_splits.base.tabular import text_table
 from wordnet_splits.datasets.word_lists import WordList
 from wordnet_splits.wordnet.taxonomy import Taxonomy
 
@@ -33,8 +30,6 @@ SCHEMA = schema_of(
 )
 """Columns of a table of words."""
 PAGE_COLUMNS = ("word", "relation", "ID class", "edges", "path", "test classes", "their images")
-MAX_ROWS = 10
-"""Words printed of each relation by default."""
 LIMITS = (
     "A word is read as the first of its senses in WordNet. Too strict: an encoder may",
     "read it in another. Too lax: an encoder may know synonyms that WordNet lacks.",
@@ -107,18 +102,19 @@ class OodSetCount:
 
 
 @dataclass(frozen=True)
-class NegativesAudit(Tabular):
+class NegativesAudit(AuditReport):
     """Every negative word compared with the ID classes and with OOD sets.
 
     Attributes
     ----------
-    listed, against : names of the list and of the ID classes; known : their number.
     known_not_judged : ids of ID classes without a confirmed synset, which are compared by name only.
     """
 
-    listed: str
-    against: str
-    known: int
+    schema: ClassVar = SCHEMA
+    sizes: ClassVar = "{:,} words, {:,} ID classes"
+    limits: ClassVar = LIMITS
+    max_rows: ClassVar = 10
+
     known_not_judged: tuple[str, ...]
     words: tuple[NegativeWord, ...]
     ood_sets: tuple[OodSetCount, ...]
@@ -163,22 +159,6 @@ class NegativesAudit(Tabular):
         """Return a row per word; its ``ood_sets`` and ``ood_classes`` are words in the same order."""
         return [_row(word) for word in self.words]
 
-    def write(self, path: str | Path) -> None:
-        """Write a row per word as ``.csv`` or ``.parquet``, or a page of the related words as ``.html``.
-
-        Raises
-        ------
-        DataError : another ending. OutputError : the file cannot be written.
-        """
-        path = Path(path)
-        check_output(path)
-        if path.suffix == ".html":
-            limits = " ".join(caveats(LIMITS, self.taxonomy))
-            write_table_page(path, self.heading, self.summary(), PAGE_COLUMNS, self._page_rows(), limits)
-        else:
-            table = pa.Table.from_pylist([dict(row) for row in self.rows()], schema=SCHEMA)
-            write_table_file(table, path, metadata={"list": self.listed, "against": self.against})
-
     def plot(self, path: Path) -> None:
         """Draw the shares of each OOD set's classes and images that are named; SVG, PNG or PDF by the name.
 
@@ -204,9 +184,10 @@ class NegativesAudit(Tabular):
             plotting.Plot(f"OOD sets named by {self.listed}", (panel,)), path, salt="wordnet-splits"
         )
 
-    def _page_rows(self) -> list[tuple[str | int | None, ...]]:
+    def page(self) -> Page:
+        """Return the words with a relation or a test class."""
         name = self.taxonomy.name
-        return [
+        rows = [
             (
                 word.word,
                 word.relation,
@@ -219,14 +200,12 @@ class NegativesAudit(Tabular):
             for word in self.words
             if word.relation or word.names
         ]
+        return Page(PAGE_COLUMNS, rows)
 
     def as_dict(self) -> dict[str, Any]:
         """Return what ``audit negatives --json`` prints."""
         return {
-            "list": self.listed,
-            "against": self.against,
-            "known": self.known,
-            "ok": self.ok,
+            **super().as_dict(),
             "known_not_judged": list(self.known_not_judged),
             "counts": self.counts,
             "ood_sets": [asdict(item) for item in self.ood_sets],
@@ -234,9 +213,9 @@ class NegativesAudit(Tabular):
         }
 
     @property
-    def heading(self) -> str:
-        """Names and sizes of the two lists, in one line."""
-        return f"{self.listed} against {self.against}: {len(self.words):,} words, {self.known:,} ID classes"
+    def caveats(self) -> Sequence[str]:
+        """`LIMITS`, in the words of the hierarchy."""
+        return about_hierarchy(self.limits, self.taxonomy)
 
     def summary(self) -> list[tuple[str, str]]:
         """Return the figures as names and texts."""
@@ -249,10 +228,7 @@ class NegativesAudit(Tabular):
             "test": "the name of a class of an OOD set",
             "without_sense": f"not a noun of {hierarchy.called}: compared by name only",
         }
-        figures = [
-            (key.replace("_", " "), f"{share(counts[key], len(self.words))}: {meaning}")
-            for key, meaning in meanings.items()
-        ]
+        figures = shares(meanings, counts, len(self.words))
         if self.known_not_judged:
             classes = examples(self.known_not_judged)
             figures.append(
@@ -260,41 +236,25 @@ class NegativesAudit(Tabular):
             )
         return figures
 
-    def ood_table(self, *, width: int | None = TEXT_WIDTH) -> list[str]:
-        """Return a table of the OOD sets: classes and images that are named."""
+    def tables(self, width: int | None, most: int | None) -> Iterator[list[str]]:
+        """Yield a table of the OOD sets with their named classes and images, and one of each relation."""
         columns = ("OOD set", "named", "1st sense", "classes", "words", "images", "of")
-        rows = [
-            (
+        sets = [
+            [
                 item.ood_set,
-                f"{item.named:,}",
-                f"{item.first_sense:,}",
-                f"{item.classes:,}",
-                f"{item.words:,}",
+                *(f"{n:,}" for n in (item.named, item.first_sense, item.classes, item.words)),
                 *("?" if n is None else f"{n:,}" for n in (item.named_images, item.images)),
-            )
+            ]
             for item in self.ood_sets
         ]
-        return text_table(columns, rows, right=columns[1:], width=width)[0] if rows else []
-
-    def table(self, *, width: int | None = TEXT_WIDTH, most: int | None = MAX_ROWS) -> list[str]:
-        """Return a table of related words, of each relation at most ``most``."""
-        lines: list[str] = []
+        yield text_table(columns, sets, right=columns[1:], width=width)[0] if sets else []
         for relation in RELATIONS:
-            words = [word for word in self.words if word.relation == relation]
             cells = [
                 (word.word, relation, "" if word.edges is None else f"{word.edges}", str(word.known_name))
-                for word in words[:most]
+                for word in self.words
+                if word.relation == relation
             ]
-            if cells:
-                columns = ("word", "relation", "edges", "ID class")
-                lines += [*text_table(columns, cells, right=("edges",), width=width)[0]]
-                lines += [f"and {len(words) - len(cells):,} more"] if len(words) > len(cells) else []
-                lines.append("")
-        return lines[:-1]
-
-    def __str__(self) -> str:
-        figures = text_table(("", ""), self.summary(), width=TEXT_WIDTH)[0][2:]
-        return "\n".join([self.heading, *figures, "", *self.ood_table(), "", *self.table()]).rstrip()
+            yield first_rows(("word", "relation", "edges", "ID class"), cells, width, most, "edges")
 
 
 def _row(word: NegativeWord) -> dict[str, Any]:

@@ -19,6 +19,7 @@ from wordnet_splits.base.terminal.output import (
     print_table,
     to_stderr,
     to_stdout,
+    write_output,
 )
 from wordnet_splits.cli.explaining import BenchmarkOrRecipe
 from wordnet_splits.cli.main import app
@@ -203,9 +204,7 @@ def show_robust(
     from wordnet_splits.studies.robust import robust_roles
 
     report = robust_roles(benchmark, wordnets=wordnet, manifests=manifests)
-    if out is not None:
-        report.write(out)
-        to_stderr(f"written to {out}")
+    write_output(out, report.write)
     print_result(report, json, lambda: _print_report(report, None if all_ else SHOWN))
     return DONE
 
@@ -272,9 +271,7 @@ def show_distance(
     from wordnet_splits.studies.distances import distance
 
     distances = distance(benchmark, measure=measure, manifests=manifests)
-    if plot is not None:
-        distances.plot(plot)
-        to_stderr(f"written to {plot}")
+    write_output(plot, distances.plot)
 
     def print_distances() -> None:
         rows = distances.rows()

@@ -10,6 +10,7 @@ import math
 import sys
 import textwrap
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Any, Protocol
 
 from wordnet_splits.base.names import printable
@@ -62,6 +63,13 @@ def to_stdout(text: str = "") -> None:
 def to_stderr(text: str) -> None:
     """Print a line on stderr; control characters are escaped."""
     print(printable(text, LONGEST_LINE), file=sys.stderr)
+
+
+def write_output(out: Path | None, write: Callable[[Path], None]) -> None:
+    """Write the file of an option such as ``--out``, and report it on stderr; nothing without a file."""
+    if out is not None:
+        write(out)
+        to_stderr(f"written to {out}")
 
 
 def print_lines(lines: Iterable[str]) -> None:
