@@ -81,10 +81,17 @@ def tables(results: ResultTables, layout: str | None = None) -> list[Table]:
         if "needs_role" in spec and not results.rows(role=spec["needs_role"]):
             continue
         groups = [g for g, role in sets.roles.items() if role in spec["roles"]] if "per" in spec else [None]
-        filled += [_table(results, sets, table_layout, spec, group) for group in groups]
+        for group in groups:
+            title = spec.get("title", table_layout["title"])
+            if group is not None:
+                title = title.format(group=group, n_ood=f"{sets.sizes[group]:,}")
+            elif spec.get("needs_role") == "csid":
+                title = title.format(shifted=", ".join(results.shifted_sets))
+            columns = _columns(spec, sets, group, results.about)
+            filled.append(_table(results, table_layout, {**spec, "title": title}, columns))
     for spec in _user_tables(results):
         if any(results.rows(metric=metric) for part in spec["columns"] for metric, _ in part["show"]):
-            filled.append(_table(results, sets, table_layout, spec, None))
+            filled.append(_table(results, table_layout, spec, _columns(spec, sets, None, results.about)))
     return filled
 
 
@@ -118,17 +125,10 @@ def metric_summary(results: ResultTables, metric: str) -> Summary:
     ]
     title = f"{about.benchmark}: {label_of(metric)}{unit}, {'higher' if higher else 'lower'} is better"
     by_model = {row["detector"] for row in of_metric} == {MODEL}
-    spec = {"title": title, "columns": columns, "rows": "model" if by_model else "detector"}
-    table, by_row = _table(results, ResultSets.from_results(results), {}, spec, None), _values(results)
+    table = _table(results, {}, {"title": title, "rows": "model" if by_model else "detector"}, columns)
     rows = [
         {"model": row["model"], "detector": row["detector"]}
-        | {
-            column.title: factor * float(np.mean([run.value for run in runs])) if runs else None
-            for column in columns
-            for runs in [
-                by_row.get((row["model"], row["detector"], column.group, metric), {}).get(column.role)
-            ]
-        }
+        | {c.title: None if row[c.key] is None else factor * row[c.key] for c in columns}
         for row in table.rows
     ]
     return Summary(replace(table, rows=tuple(rows)))
@@ -179,27 +179,14 @@ class Column:
 
     @property
     def key(self) -> str:
-        """Its key in the cells of published rows."""
-        return f"{self.group}/{self.metric}"
+        """Its key in the rows of tables, and in the cells of published rows."""
+        of_role = f"{self.role} " if self.group == MEAN else ""
+        return f"{of_role}{self.group}/{self.metric}"
 
 
 def _table(
-    results: ResultTables,
-    sets: ResultSets,
-    layout: TableLayout,
-    spec: Mapping[str, Any],
-    group: str | None,
+    results: ResultTables, layout: TableLayout, spec: Mapping[str, Any], columns: Sequence[Column]
 ) -> Table:
-    columns = [
-        column
-        for part in spec["columns"]
-        for column in ([part] if isinstance(part, Column) else _columns(part, sets, group, results.about))
-    ]
-    title = spec["title"] if "title" in spec else layout["title"]
-    if group is not None:
-        title = title.format(group=group, n_ood=f"{sets.sizes[group]:,}")
-    elif spec.get("needs_role") == "csid":
-        title = title.format(shifted=", ".join(results.shifted_sets))
     by_model = spec.get("rows") == "model"  # metrics that do not depend on a detector
     name_models = len(results.about.models) > 1
 
@@ -225,7 +212,8 @@ def _table(
             ]
             measured[len(cells)] = values
             cells.append((*row_name(model, "model" if by_model else detector), *texts))
-            rows.append({"model": model, "detector": detector, **_means(values, columns)})
+            means = {c.key: _mean(of_runs) for of_runs, c in zip(values, columns, strict=True)}
+            rows.append({"model": model, "detector": detector, **means})
         for paper, published in published_rows(results, layout, detector):
             of_paper = [published.get(c.key, NOTHING) for c in columns]
             if {*of_paper} - {NOTHING}:
@@ -237,7 +225,7 @@ def _table(
     rule = _bold_rule(measured, results.about.options.over) if bold else ""
     spans = (*("" for _ in names), *(c.span for c in columns))
     notes = list(dict.fromkeys(notes))
-    return Table(title, titles, tuple(cells), tuple(rows), tuple(notes), bold, rule, spans)
+    return Table(spec["title"], titles, tuple(cells), tuple(rows), tuple(notes), bold, rule, spans)
 
 
 class Measured(NamedTuple):
@@ -277,12 +265,8 @@ def _best(
     """
     for n, column in enumerate(columns):
         sign = 1 if column.higher_is_better else -1
-        means = {
-            row: sign * float(np.mean([run.value for run in cells[n]]))
-            for row, cells in measured.items()
-            if cells[n]
-        }
-        means = {row: mean for row, mean in means.items() if not np.isnan(mean)}
+        of_rows = ((row, _mean(cells[n])) for row, cells in measured.items())
+        means = {row: sign * mean for row, mean in of_rows if mean is not None and not np.isnan(mean)}
         if len(means) < 2:
             continue  # nothing to compare with
         best = max(means.values())
@@ -304,12 +288,16 @@ def _bold_rule(measured: Mapping[int, Sequence[Sequence[Measured]]], over: str) 
 
 
 def _columns(
-    part: Mapping[str, Any], sets: ResultSets, group: str | None, about: ResultsMetadata
-) -> Iterator[Column]:
-    for prefix, column_group, role in OVER[part["over"]](sets, part.get("roles", ()), group):
-        for metric, factor in part["show"]:
-            higher, span = about.higher_is_better(metric), part.get("span", prefix)
-            yield Column(span, label_of(metric), column_group, role, metric, factor, higher)
+    spec: Mapping[str, Any], sets: ResultSets, group: str | None, about: ResultsMetadata
+) -> list[Column]:
+    """Return the columns of a table: those of a single set, if ``group`` is given."""
+    columns = []
+    for part in spec["columns"]:
+        for prefix, name, role in OVER[part["over"]](sets, part.get("roles", ()), group):
+            for metric, factor in part["show"]:
+                higher, span = about.higher_is_better(metric), part.get("span", prefix)
+                columns.append(Column(span, label_of(metric), name, role, metric, factor, higher))
+    return columns
 
 
 ColumnGroup = tuple[str, str, str]
@@ -330,12 +318,8 @@ OVER: Mapping[str, Callable[[ResultSets, Sequence[str], str | None], list[Column
 """``over`` in ``layouts.toml`` -> groups of columns, given the sets, ``roles`` and the group of the table."""
 
 
-def _means(values: Sequence[Sequence[Measured]], columns: Sequence[Column]) -> dict[str, Any]:
-    """Return means over runs as fractions, by "group/metric"."""
-    return {
-        c.key: float(np.mean([run.value for run in of_runs])) if of_runs else None
-        for of_runs, c in zip(values, columns, strict=True)
-    }
+def _mean(of_runs: Sequence[Measured]) -> float | None:
+    return float(np.mean([run.value for run in of_runs])) if of_runs else None
 
 
 def published_rows(

@@ -185,6 +185,14 @@ def test_several_runs_give_mean_and_sample_deviation() -> None:
     assert table.rows[1]["svhn/auroc"] == pytest.approx(runs.mean() / 100)
 
 
+def test_means_over_near_and_over_far_sets_have_their_own_keys() -> None:
+    results = evaluated(named("digits"), "energy")
+    (row,) = tables(results, "openood")[0].rows
+    for role in ("near", "far"):
+        (mean,) = results.values("auroc", group=role)["value"]
+        assert row[f"{role} (mean)/auroc"] == mean
+
+
 def test_below_the_table_stand_aurc_at_a_prevalence_and_the_trend_over_nearness() -> None:
     results = evaluated(named("digits"), options=MetricOptions(prevalences=(0.1,)))
     *_, prevalence, trend = lines_below(results)
