@@ -187,10 +187,14 @@ class Registry(Generic[T]):
         return entries
 
     def load(self) -> None:
-        """Import the modules of the folder, which register the shipped objects, once."""
+        """Import the modules of the folder, which register the shipped objects, once.
+
+        Modules whose names begin with ``_`` register none, and may need packages of extras.
+        """
         if self.folder and not self._folder_is_loaded:
             for module in iter_modules(import_module(self.folder).__path__, f"{self.folder}."):
-                import_module(module.name)
+                if not module.name.startswith(f"{self.folder}._"):
+                    import_module(module.name)
             for folder in import_module(self.rooms).__path__ if self.rooms else ():
                 for file in sorted(Path(folder).glob(f"*/{self.room_module}.py")):  # a room may need torch
                     import_module(f"{self.rooms}.{file.parent.name}.{self.room_module}")

@@ -170,7 +170,7 @@ def _replicates(
 def numba_loops() -> ModuleType | None:
     """Return the compiled loops, None without the extra ``fast``."""
     try:
-        return import_module("wordnet_splits.metrics.compiled")
+        return import_module("wordnet_splits.metrics._compiled")
     except ImportError:
         return None
 

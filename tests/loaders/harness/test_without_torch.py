@@ -156,3 +156,19 @@ def test_answers_in_the_hierarchy_are_read_from_stored_logits(tmp_path: Path) ->
     done = without_torch(COMMAND, tmp_path, "hierarchy", "results", "--store", "store", "--json")
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["benchmark"] == "digits"
+
+
+ARRAYS = """
+import numpy as np
+from loaders import evaluate_arrays
+logits = np.arange(24.0).reshape(4, 6) % 7
+known = {"logits": logits, "labels": np.arange(4)}
+results = evaluate_arrays({"id": known, "near": {"logits": -logits}}, "msp,energy")
+print(results.summary("auroc"))
+"""
+
+
+def test_evaluation_of_arrays_needs_only_the_core(tmp_path: Path) -> None:
+    done = without_torch(ARRAYS, tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "energy" in done.stdout
