@@ -7,6 +7,7 @@ its synsets *crane* and *maillot*).
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -41,13 +42,13 @@ MEANINGS = {
     "collision": "the name of another line, too: both classes have one prompt",
     "shared": "a name of this and of another class",
     "other_word": "a noun, but of none of the class's synsets",
-    RARE: "occurs more often in another sense in tagged texts",
-    LATER: "the hierarchy lists another sense first, tagged texts do not; no problem",
+    RARE: "a photo of it may show another thing: a sense as frequent in tagged texts",
+    LATER: "the hierarchy lists another sense first, which misleads nobody; no problem",
 }
 """Problems of a name, the worst first; the last is only a note."""
 LIMITS = (
-    "Names are compared with those of the hierarchy, without case and hyphens. An encoder",
-    "may know words that it lacks, and may read a word in another of its senses.",
+    "Names are compared with those of the hierarchy, without case and hyphens. An",
+    "encoder may know words that it lacks, and may read a word in another sense.",
 )
 """Caveats, as lines for a terminal."""
 SCHEMA = schema_of("label:int32 class_id name class_name line:int32 problems other other_name proposal")
@@ -158,7 +159,7 @@ def audit_names(
     --------
     >>> audit = audit_names({"n02012849": "crane", "n03773504": "missile"}, "openood-imagenet1k")
     >>> [(item.problems, item.proposal) for item in audit.names]
-    [(('shared', 'later_sense'), 'crane (wading bird)'), (('shared',), 'missile (rocket)')]
+    [(('shared', 'rare_sense'), 'crane (wading bird)'), (('shared',), 'missile (rocket)')]
     """
     manifest = load_manifest(benchmark, manifests, check="classes")
     nouns = nouns_of(language, taxonomy_of(manifest))
@@ -209,7 +210,7 @@ class _Names:
             LATER: sense == LATER,
         }
         problems = tuple(problem for problem in MEANINGS if found[problem])
-        options = [self._by_rule[label], *name_options(class_name, wnids, self._nouns)[1:]]
+        options = itertools.chain([self._by_rule[label]], name_options(class_name, wnids, self._nouns))
         return AuditedName(
             label=label,
             class_id=self._ids[label],
@@ -219,5 +220,5 @@ class _Names:
             problems=problems,
             other=self._ids[others[0]] if others else None,
             other_name=self._classes[others[0]][0] if others else None,
-            proposal=next((o for o in options if problems and folded(o) != keys[0]), ""),
+            proposal=next((o for o in options if folded(o) != keys[0]), "") if problems else "",
         )

@@ -6,6 +6,8 @@ Wordnet's, or a WN-LMF file.
 
 from __future__ import annotations
 
+import re
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from functools import cache
 from importlib.resources import files
@@ -18,6 +20,7 @@ from wordnet_splits.base.text_formats import read_rows
 from wordnet_splits.base.untrusted import MiB, check_file
 from wordnet_splits.wordnet.taxonomy import Taxonomy
 from wordnet_splits.wordnet.taxonomy.identifiers import VERSION, identify, is_wordnet30
+from wordnet_splits.wordnet.taxonomy.wndb import ShippedTexts
 
 ENGLISH = "en"
 LARGEST_LEXICON = 512 * MiB
@@ -33,6 +36,13 @@ Entry = tuple[str, str, str]
 def sense_counts() -> Mapping[str, tuple[int, ...]]:
     """Return lemma -> number of tagged occurrences of each sense in WordNet 3.0, without zeros at the end."""
     return {lemma: tuple(map(int, counts.split())) for lemma, counts in read_rows(COUNTS)}
+
+
+@cache
+def gloss_counts() -> Counter[str]:
+    """Return how often each word, in small letters, occurs in the glosses of WordNet 3.0's nouns."""
+    glosses = "".join(re.findall(r"\|.*", ShippedTexts()["data.noun"].decode("utf-8")))
+    return Counter(re.findall(r"[a-z]+", glosses.lower()))
 
 
 def read_nouns(language: str, taxonomy: Taxonomy) -> tuple[str, list[tuple[str, str]]]:

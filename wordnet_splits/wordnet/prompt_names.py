@@ -2,13 +2,18 @@
 
 A class has the first word of its name (*tench* of *tench, Tinca tinca*). The word is qualified if it is also
 a name of another class (ImageNet has two classes *crane*, and *missile* is a synonym of *projectile*), or if
-texts tagged with WordNet's senses have it more often in another sense (ImageNet's *plane* is the
-carpenter's). The first of these that is distinct is taken:
+it misleads: a photo of it may show something else, at least as often in texts tagged with WordNet's senses
+(*kite* is a toy, too, and ImageNet's *plane* the carpenter's). Proper names and figures of speech do not
+mislead (*jay*, *tiger*), nor do the food or fur of the class (*broccoli*, *otter*), synsets with two words in
+common (*radio*, *wireless*) and, where a text has the class's sense, too, abstractions (*church*). The first
+of these that is distinct is taken:
 
-1. a longer synonym with the word in it: *Cardigan Welsh corgi*, *carpenter's plane*. It is also taken where
-   no tagged text decides, but WordNet lists another sense first: *chow chow*, *hockey puck*;
-2. the word and a hypernym, the closest whose own usual sense it is: *crane (wading bird)*;
-3. the word and WordNet's first definition of the class.
+1. a longer synonym with the word or a hypernym in it: *Cardigan Welsh corgi*, *amphibious vehicle*. Where no
+   text has the word in this sense, it also replaces a word that says no kind (*basset hound*), or of which
+   WordNet lists another sense first (*hockey puck*);
+2. the word and a hypernym in common words, the closest that does not mislead: *crane (wading bird)*;
+3. the word and a synonym in common words, *pick (plectrum)*, or any hypernym;
+4. the word and WordNet's first definition of the class.
 
 CLIP's authors qualify such names by hand ("kite (bird of prey)"); Ge et al. (Improving Zero-shot
 Generalization and Robustness of Multi-modal Models, CVPR 2023) add hypernyms to prompts.
@@ -17,16 +22,28 @@ Generalization and Robustness of Multi-modal Models, CVPR 2023) add hypernyms to
 from __future__ import annotations
 
 import re
+from bisect import bisect
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from wordnet_splits.base.names import same_spelling
-from wordnet_splits.wordnet.lexicons import ENGLISH, frequency, read_nouns, sense_counts
+from wordnet_splits.wordnet.lexicons import ENGLISH, frequency, gloss_counts, read_nouns, sense_counts
 from wordnet_splits.wordnet.taxonomy import Taxonomy
 from wordnet_splits.wordnet.taxonomy.identifiers import is_wordnet30
 
 RARE, LATER = "rare_sense", "later_sense"
+COMMON, WIDE = 10, 1000
+"""Least number of a common word in WordNet's glosses; least number of synsets below a hypernym that says
+little, such as *device*."""
 _WNID = re.compile(r"n\d{8}")
+_FILES = (
+    "n00001740: n01313093:animal n02665985:artifact n04615866: n05216365:body n05611302: n07555863:food "
+    "n07938773: n09483738:person n11408559: n11529603:plant n13240514: n14580597:substance n15113229:"
+)
+_FIRST, _KINDS = zip(*(text.split(":") for text in _FILES.split()), strict=True)
+"""WordNet 3.0's lexicographer files of things, by their first synsets; ``""`` for abstractions and places."""
+_FIGURE = re.compile(r"an? .*\bperson\b")
+_SAME = ({"plant", "food"}, {"animal", "food"}, {"animal", "substance"}, {"plant", "substance"})
 
 NamedClass = tuple[str, Sequence[str]]
 """The name of a class as its publisher writes it, and its wnids."""
@@ -59,6 +76,32 @@ class Nouns:
         senses = self.senses(word)
         most = max(senses.values(), default=0)
         return [wnid for wnid, count in senses.items() if count == most]
+
+    def kind(self, wnid: str) -> str:
+        """Return what a photo of a synset shows, ``""`` for an abstraction or in another hierarchy."""
+        return _KINDS[bisect(_FIRST, wnid) - 1] if self._tagged else ""
+
+    def is_apart(self, wnid: str, word: str, wnids: Collection[str]) -> bool:
+        """Return whether a sense of a word is another thing than a class, no name and no figure of speech."""
+        above, own = self.taxonomy.ancestors, {w for own in wnids for w in self.words(own)}
+        return not (
+            not above(wnid).keys().isdisjoint(wnids)
+            or any(wnid in above(w) for w in wnids)
+            or (len(own.intersection(self.words(wnid))) > 1 and self.kind(wnid) in map(self.kind, wnids))
+            or any(w[0].isupper() and folded(w) == folded(word) for w in {*self.words(wnid)} - own)
+            or (self.kind(wnid) == "person" and _FIGURE.match(self.taxonomy.definition(wnid)))
+        )
+
+    def says(self, word: str, wnid: str) -> bool:
+        """Return whether a word tells a kind of things: it mostly means this synset, which is no wide one."""
+        usual = [w for w in self.usual(word) if self.kind(w) == self.kind(wnid)]
+        clear = len(usual) == 1 or self.senses(word).get(wnid, 0) > 0
+        return usual[:1] == [wnid] and clear and len(self.taxonomy.descendants(wnid)) < WIDE
+
+    def is_common(self, words: str, least: int = COMMON) -> bool:
+        """Return whether WordNet's glosses have each of some words at least so often; True elsewhere."""
+        parts = re.findall("[a-z]+", words.lower())
+        return not self._tagged or (len(parts) < 3 and all(gloss_counts()[part] >= least for part in parts))
 
     def synonyms(self, name: str, wnids: Sequence[str]) -> list[str]:
         """Return the words of a class, the preferred first: its publisher's, then those of its synsets."""
@@ -97,6 +140,10 @@ class ForeignNouns(Nouns):
         words.sort(key=lambda word: (not word.isalpha(), set(self.usual(word)).isdisjoint(wnids)))
         return own + words
 
+    def is_common(self, words: str, least: int = COMMON) -> bool:
+        """Return True: WordNet's glosses are English."""
+        return True
+
     def definition(self, wnid: str) -> str:
         """Return ``""`` : WordNet's definitions are English."""
         return ""
@@ -114,28 +161,27 @@ def prompt_names(classes: Sequence[NamedClass], nouns: Nouns) -> list[str]:
     apart. They do not depend on the order of the classes. Without a word in ``nouns`` the name is ``""``.
     """
     named = names_of_classes(classes, nouns)
-    options = []
-    for name, wnids in classes:
-        words = name_options(name, wnids, nouns)
-        has_longer = len(words) > 1 and not words[1].endswith(")")
-        own = [
-            word
-            for word in words
-            if misleading(word, wnids, nouns) not in ((RARE, LATER) if has_longer else (RARE,))
-            and not any(is_other(classes[other], (name, wnids)) for other in named.get(folded(word), ()))
-        ]
-        options.append(own or words or [""])
-    chosen = [0] * len(options)
+
+    def options(name: str, wnids: Sequence[str]) -> Iterator[str]:
+        """Yield names that neither mislead nor are those of another class; any if there is none."""
+        none = True
+        for word in name_options(name, wnids, nouns):
+            others = (classes[other] for other in named.get(folded(word), ()))
+            if misleading(word, wnids, nouns) != RARE and not any(is_other(c, (name, wnids)) for c in others):
+                none = False
+                yield word
+        if none:
+            yield from name_options(name, wnids, nouns)
+
+    remaining = [options(*item) for item in classes]
+    names = [next(words, "") for words in remaining]
     while True:
-        names = [words[n] for words, n in zip(options, chosen, strict=True)]
-        times = Counter(map(folded, names))
-        movable = [
-            i for i, name in enumerate(names) if times[folded(name)] > 1 and options[i][chosen[i] + 1 :]
-        ]
-        if not movable:
+        keys = [folded(name).removesuffix("es").removesuffix("s") for name in names]
+        times = Counter(keys)  # ImageNet has a sunglass and sunglasses
+        moved = {i: next(remaining[i], "") for i, key in enumerate(keys) if times[key] > 1}
+        if not any(moved.values()):
             return names
-        for i in movable:
-            chosen[i] += 1
+        names = [moved.get(i) or name for i, name in enumerate(names)]
 
 
 def names_of_classes(classes: Sequence[NamedClass], nouns: Nouns) -> dict[str, list[int]]:
@@ -154,39 +200,55 @@ def is_other(a: NamedClass, b: NamedClass) -> bool:
 
 
 def misleading(word: str, wnids: Collection[str], nouns: Nouns) -> str:
-    """Return whether a word of a class means something else: `RARE` if in most tagged texts.
+    """Return whether a word of a class means something else: `RARE` if a photo of it may show that.
 
     `LATER` : only WordNet lists another sense first; ``""`` : neither, or the class is no sense of the word.
     """
     senses = nouns.senses(word)
-    if senses.keys().isdisjoint(wnids):
+    own = {nouns.kind(wnid): senses[wnid] for wnid in wnids if wnid in senses}
+    if not own:
         return ""
-    if set(nouns.usual(word)).isdisjoint(wnids):
-        return RARE
+    most = max(own.values())
+    for other, times in senses.items():
+        kind = nouns.kind(other)
+        tie = times == most and own.keys().isdisjoint(("", kind)) and (kind != "person" or "animal" in own)
+        seen = (times > most or tie or times == most > 0) if kind else times > most == 0
+        if not seen or any({kind, k} in _SAME for k in own) or not nouns.is_apart(other, word, wnids):
+            continue
+        above = (folded(kind) for wnid in wnids for a in _hypernyms(wnid, nouns) for kind in nouns.words(a))
+        if not folded(word).endswith(tuple(above)):  # a red fox is a fox
+            return RARE
     return "" if next(iter(senses)) in wnids else LATER
 
 
-def name_options(name: str, wnids: Sequence[str], nouns: Nouns) -> list[str]:
-    """Return the word of a class and its qualified names, the preferred first; none without a word."""
-    return list(_options(nouns.synonyms(name, wnids), wnids, nouns))
+def name_options(name: str, wnids: Sequence[str], nouns: Nouns) -> Iterator[str]:
+    """Yield the word of a class and its qualified names, the preferred first; none without a word."""
+    words = nouns.synonyms(name, wnids)
+    own = [w for w in words[1:] if not set(nouns.usual(w)[:1]).isdisjoint(wnids)]
+    for word in words[:1]:
+        longer = [w for w in own if f" {folded(word)} " in f" {folded(w)} " and folded(w) != folded(word)]
+        above = [(kind, a) for wnid in wnids for a in _hypernyms(wnid, nouns) for kind in nouns.words(a)]
+        heads = {folded(kind) for kind, _ in above}
+        telling = [w for w in own if " " in w and folded(w.split()[-1]) in heads]
+        if not any(map(nouns.senses(word).get, wnids)):  # no text has it in this sense
+            later = misleading(word, wnids, nouns) == LATER
+            named = folded(word.split()[-1]) in heads
+            yield from (w for w in longer if later or (w in telling and not named))
+        yield word
+        yield from longer
+        yield from (w for w in telling if nouns.is_common(w, 1))
+        above = [(kind, a) for kind, a in above if nouns.is_common(kind) and folded(word) not in folded(kind)]
+        yield from (f"{word} ({kind})" for kind, a in above if nouns.says(kind, a))
+        asides = [w for w in own if len(nouns.senses(w)) == 1 and nouns.is_common(w, 4)]
+        asides += [*(kind for kind, _ in above), *filter(None, map(nouns.definition, wnids))]
+        yield from (f"{word} ({aside})" for aside in asides)
 
 
-def _options(synonyms: Sequence[str], wnids: Sequence[str], nouns: Nouns) -> Iterator[str]:
-    yield from synonyms[:1]
-    for word in synonyms[:1]:
-        for synonym in synonyms[1:]:
-            longer = f" {folded(word)} " in f" {folded(synonym)} " and folded(word) != folded(synonym)
-            if longer and not set(nouns.usual(synonym)[:1]).isdisjoint(wnids):
-                yield synonym
-        for wnid in wnids:
-            ancestors = nouns.taxonomy.ancestors(wnid)
-            for ancestor in sorted(ancestors.keys() - {wnid}, key=lambda a: (ancestors[a], a)):
-                for kind in nouns.words(ancestor) if nouns.taxonomy.parents(ancestor) else ():
-                    if folded(word) not in folded(kind) and nouns.usual(kind)[:1] == [ancestor]:
-                        yield f"{word} ({kind})"
-                        break
-        for definition in filter(None, map(nouns.definition, wnids)):
-            yield f"{word} ({definition})"
+def _hypernyms(wnid: str, nouns: Nouns) -> list[str]:
+    """Return the hypernyms of a synset, without the root, the nearest first."""
+    ancestors = nouns.taxonomy.ancestors(wnid)
+    above = sorted(ancestors.keys() - {wnid}, key=lambda a: (ancestors[a], a))
+    return [ancestor for ancestor in above if nouns.taxonomy.parents(ancestor)]
 
 
 def as_written(part: str) -> str:
