@@ -19,7 +19,7 @@ from ..results.table import NOTHING, Table
 from .mistakes import Mistake
 
 MAX_TEXT_LENGTH = 2000
-_NUMBER = re.compile(r"-?[\d,]*\.?\d+(e-?\d+)?")
+_NUMBER = re.compile(r"-?[\d,]*\.?\d+(e-?\d+)?(?!\w)")
 
 
 @dataclass(frozen=True)

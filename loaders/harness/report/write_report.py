@@ -38,10 +38,8 @@ PLOTS = (
     *("nearness", "kim-5", "robustness", "recalcati-3"),
 )
 """Plots in the order of the page, which lists plots without data at the end."""
-PER_DETECTOR = frozenset({"densities", "nearness"})
-"""Plots with a panel for each detector."""
-MAX_PANELS = 6
-"""Entries that get a panel each, the best; the other plots show all."""
+MOST_DRAWN = {"densities": 6, "nearness": 6, "risk-coverage": 9, "roc": 9, "oscr": 9}
+"""Plot -> most entries in it, a panel or a colour each; the other plots show all."""
 COLUMNS = 3
 """Panels side by side."""
 MAIN_PLOTS = frozenset({"risk-coverage", "near-far", "roc"})
@@ -106,20 +104,20 @@ def report(
         *draw.notes,
         *(remark for evaluation in draw.results for remark in evaluation.results.about.remarks),
     ]
+    missing = missing_lines(draw)
+    below = (line for evaluation in draw.results for line in lines_below(evaluation.results))
     sections = [
         Section(
             "Results",
             tables=tuple(_results_tables(draw)),
-            lines=tuple(
-                dict.fromkeys(line for evaluation in draw.results for line in lines_below(evaluation.results))
-            ),
+            lines=(*([] if missing else [NONE_MISSING]), *dict.fromkeys(below)),
         ),
         Section(
             "Comparison",
             tables=tuple(comparison.tables()),
             lines=tuple(note for note in comparison.notes if note not in draw.notes),
         ),
-        Section("Missing sets", lines=tuple(missing_lines(draw))),
+        Section("Missing sets", lines=tuple(missing)),
         _named_unknowns(selection, over),
         Section("Plots", plots=tuple(plot for plot in plots if plot.name in MAIN_PLOTS)),
         Section(
@@ -137,14 +135,13 @@ def report(
             for number, (kind, title) in enumerate(KINDS.items())
         ),
         Section(
-            "Networks, sets and detectors",
-            tables=(*_overview(draw), *sweeps),
+            "Networks, sets, detectors and software",
+            tables=(*_overview(draw), *sweeps, environment_table(draw), fingerprints_table(draw)),
             lines=tuple(dict.fromkeys(all_remarks)),
             folded=True,
         ),
         Section(
             "Reproduction",
-            tables=(environment_table(draw), fingerprints_table(draw)),
             lines=(*remarks(draw), *mistake_notes),
             commands=tuple(commands(draw, roots)),
         ),
@@ -191,11 +188,19 @@ def _plots(selection: Selection, comparison: Comparison) -> tuple[list[DrawnPlot
     rank = {(row["model"], row["detector"]): n for n, row in enumerate(comparison.rows())}
     ranked = tuple(sorted(selection.entries, key=lambda entry: rank[entry.label]))
     selection = replace(selection, draw=replace(selection.draw, entries=ranked))
-    of_best = replace(selection, draw=replace(selection.draw, entries=ranked[:MAX_PANELS]))
-    if len(ranked) > MAX_PANELS:
-        note = f"The {MAX_PANELS} best of {len(ranked)} detectors of models, by rank."
-        of_best = replace(of_best, left_out=f"{selection.left_out} {note}".strip())
-    return _drawn(((name, of_best if name in PER_DETECTOR else selection) for name in PLOTS), "p")
+    return _drawn(((name, _best_entries(selection, MOST_DRAWN.get(name))) for name in PLOTS), "p")
+
+
+def _best_entries(selection: Selection, most: int | None) -> Selection:
+    """Return at most ``most`` of the ranked entries: the best of each model, then the second best."""
+    ranked = selection.entries
+    if most is None or len(ranked) <= most:
+        return selection
+    place = {e.label: sum(o.model == e.model for o in ranked[:n]) for n, e in enumerate(ranked)}
+    entries = tuple(sorted(ranked, key=lambda entry: place[entry.label])[:most])
+    note = f"The {most} best of {len(ranked)} detectors of models, as many of each model where possible."
+    left_out = f"{selection.left_out} {note}".strip()
+    return replace(selection, draw=replace(selection.draw, entries=entries), left_out=left_out)
 
 
 def _drawn(kinds: Iterable[tuple[str, Selection]], letter: str) -> tuple[list[DrawnPlot], list[str]]:
@@ -217,7 +222,7 @@ def _drawn(kinds: Iterable[tuple[str, Selection]], letter: str) -> tuple[list[Dr
 def _results_tables(draw: BenchmarkResults) -> Iterator[Table]:
     """Yield the tables of each evaluation, which names its models if there are several."""
     for evaluation in draw.results:
-        models = f"{', '.join(evaluation.results.about.models)}: " if len(draw.results) > 1 else ""
+        models = f"{', '.join(evaluation.labels.values())}: " if len(draw.results) > 1 else ""
         for table in tables(evaluation.results):
             yield replace(table, title=f"{models}{table.title}")
 
@@ -341,7 +346,7 @@ def environment_table(draw: BenchmarkResults) -> Table:
     rows = tuple(
         (name, *(each.get(name, NOTHING) for each in facts)) for name in dict.fromkeys((*first, *named))
     )
-    names = [", ".join(evaluation.results.about.models) for evaluation in draw.results]
+    names = [", ".join(evaluation.labels.values()) for evaluation in draw.results]
     if len({*names}) < len(names):
         names = [evaluation.name for evaluation in draw.results]
     titles = names if len(facts) > 1 else ["value"]
@@ -369,14 +374,17 @@ def fingerprints_table(draw: BenchmarkResults) -> Table:
     return Table(f"Fingerprints of {about.benchmark}", ("", "value"), tuple(rows))
 
 
-def missing_lines(draw: BenchmarkResults) -> Iterator[str]:
-    """Yield a sentence on every set that was not scored whole, or that nothing is missing."""
+NONE_MISSING = "Every ID, near and far image was scored."
+
+
+def missing_lines(draw: BenchmarkResults) -> list[str]:
+    """Return a sentence on every set that was not scored whole."""
     lines: dict[str, None] = {}
     for row in (row for evaluation in draw.results for row in evaluation.results.about.missing):
         expected = "an unknown number of" if row.expected is None else f"{row.expected:,}"
         scored = "" if row.status == NOT_CHOSEN else f"{row.scored:,} of {expected} images scored, "
         lines[f"{row.group} ({row.role}): {scored}{row.status}."] = None
-    yield from lines or ["Nothing: every ID, near and far image was scored."]
+    return list(lines)
 
 
 def licences_table(manifest: Manifest) -> Table:

@@ -27,7 +27,7 @@
       const columns = columnsOf(those, one, fpr, data);
       const sorted = Math.max(columns.findIndex((column) => column.title.endsWith("AUROC")), 0);
       const options = { caption: lack ? `${name}: ${lack}` : name, sort: [sorted, "descending"], more: { title: "Repeat it", content: (row) => repeat(one(row)) } };
-      return { lack, table: site.el("div", { class: "first" }, site.table(columns, those, options)) };
+      return { lack, table: site.table(columns, those, options) };
     });
     const incomplete = tables.filter(({ lack }) => lack).map(({ table }) => table);
     const sets = (role) => [...new Set(counts.get(name).filter((row) => row.role === role && !row.group.startsWith("(") && !noise.includes(row.group)).map((row) => row.group))];

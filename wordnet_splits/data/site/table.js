@@ -28,7 +28,7 @@
       body,
     );
     const rest = site.el("button", { type: "button", click: () => longer() });
-    const box = site.el("div", { class: "wide", tabindex: "0", role: "region", "aria-label": caption }, table);
+    const box = site.el("div", { class: sortable ? "wide sorts" : "wide", tabindex: "0", role: "region", "aria-label": caption }, table);
     const whole = site.el("div", {}, box, rest);
 
     function turn(at) {
@@ -72,7 +72,7 @@
       site.el("tr", {}, columns.map((column) => {
         const told = (column.cell ?? column.key)(row);
         const kind = column.number ? "number" : column.text ? "text" : null;
-        return site.el("td", { class: kind, "data-title": column.title }, isMissing(told) ? "–" : told);
+        return site.el("td", { class: [kind, isMissing(told) && "absent"].filter(Boolean).join(" ") || null, "data-title": column.title }, isMissing(told) ? "–" : told);
       }), more ? site.el("td", {}, opener(row)) : null);
 
     function opener(row) {
