@@ -1,22 +1,23 @@
-"""The table of the groups of benchmarks on a terminal: published, expected and actual counts, status."""
+"""The table of the groups of benchmarks on a terminal, and the problems that their images have."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from wordnet_splits.base.terminal.output import (
-    print_lines,
-    print_table,
-    to_stdout,
-)
+from wordnet_splits.base.errors import Problem
+from wordnet_splits.base.terminal.output import print_lines, print_table, to_stderr, to_stdout
 
 if TYPE_CHECKING:
+    from wordnet_splits.benchmark.checks.verify import Verification
+    from wordnet_splits.benchmark.construct import Build
     from wordnet_splits.benchmark.manifest import GroupRow
 
 
 COLUMNS = ("benchmark", "group", "role", "source", "split", "published", "ours", "status")
 COUNTS = ("published", "ours")
+EXAMPLES = 3
+"""Images or problems named in a message."""
 
 
 def print_groups(benchmarks: Sequence[tuple[str, Sequence[GroupRow], Sequence[str] | None]]) -> None:
@@ -60,3 +61,23 @@ def _reasons(groups: Sequence[GroupRow]) -> dict[tuple[str, str], list[str]]:
             reason = f"awaiting {g.source}: {g.reason}" if g.awaits else g.reason
             splits.setdefault((g.group, reason), []).append(g.split)
     return splits
+
+
+def print_problems(result: Build | Verification) -> None:
+    """Print a line for each kind of problem of a source (--json has every image)."""
+    by_kind: dict[tuple[str, str], list[Problem]] = {}
+    for problem in result.problems:
+        by_kind.setdefault((problem.source, problem.kind), []).append(problem)
+    for (source, kind), problems in by_kind.items():
+        ids = [p.image_id for p in problems if p.image_id][:EXAMPLES]
+        if ids:
+            ellipsis = ", ..." if len(problems) > EXAMPLES else ""
+            to_stderr(f"  {source}: {len(problems):,} images {kind}: {', '.join(ids)}{ellipsis}")
+        if kind != "missing" or not ids:
+            for problem in problems[: 1 if ids else EXAMPLES]:
+                to_stderr(f"  {kind}: {problem.detail}")
+    for source, names in result.unexpected.items():
+        examples = ", ".join(list(names)[:EXAMPLES])
+        to_stderr(f"  {source}: {sum(names.values()):,} files under no known name, such as {examples}")
+    for source, reason in result.unread.items():
+        to_stderr(f"  {source}: no image was read: {reason}")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from wordnet_splits.base.errors import ManifestError, Problem, RecipeError, SplitsError, unknown
+from wordnet_splits.base.errors import ManifestError, RecipeError, SplitsError, unknown
 from wordnet_splits.base.tabular import PAGE_WIDTH, terminal_width
 from wordnet_splits.base.terminal.options import (
     AllowMissing,
@@ -29,7 +29,7 @@ from wordnet_splits.base.terminal.output import (
     to_stderr,
     to_stdout,
 )
-from wordnet_splits.benchmark.group_table import print_groups
+from wordnet_splits.benchmark.group_table import print_groups, print_problems
 from wordnet_splits.cli.main import app
 from wordnet_splits.cli.sources import root_error
 from wordnet_splits.datasets.catalog.declarations import merge_declarations
@@ -37,7 +37,6 @@ from wordnet_splits.datasets.sources.roots import parse_roots
 
 if TYPE_CHECKING:
     from wordnet_splits.benchmark.checks.verify import CheckedGroup, Verification
-    from wordnet_splits.benchmark.construct import Build
     from wordnet_splits.benchmark.manifest import Manifest
     from wordnet_splits.benchmark.recipe import Recipe
 
@@ -51,8 +50,6 @@ ManifestNames = Annotated[
 
 LISTED_ROLES = ("id", "near", "far", "external", "csid")
 SHOWN_ROWS = 20
-EXAMPLES = 3
-"""Images or problems named in a message."""
 
 
 @app.command(
@@ -153,7 +150,7 @@ def build_benchmarks(
             to_stderr(f"{result.manifest.name}: {leak.line()}; the recipe does not name it")
         if not json:
             to_stderr(f"built {result.manifest.name} in {result.folder}")
-            _print_problems(result)
+            print_problems(result)
     rows = [
         {
             "name": build.manifest.name,
@@ -272,7 +269,7 @@ def verify_benchmarks(
     ):
         results.append(result)
         if not json:
-            _print_problems(result)
+            print_problems(result)
     _warn_of_unused(root or [], {group.source for result in results for group in result.groups})
     ok = all(result.ok for result in results)
 
@@ -396,23 +393,3 @@ def _names_or_all(
     if not names and not available:
         raise SplitsError("no benchmark here", where=where, hint="give another folder, or build first")
     return list(names or available)
-
-
-def _print_problems(result: Build | Verification) -> None:
-    """Print a line for each kind of problem of a source (--json has every image)."""
-    by_kind: dict[tuple[str, str], list[Problem]] = {}
-    for problem in result.problems:
-        by_kind.setdefault((problem.source, problem.kind), []).append(problem)
-    for (source, kind), problems in by_kind.items():
-        ids = [p.image_id for p in problems if p.image_id][:EXAMPLES]
-        if ids:
-            ellipsis = ", ..." if len(problems) > EXAMPLES else ""
-            to_stderr(f"  {source}: {len(problems):,} images {kind}: {', '.join(ids)}{ellipsis}")
-        if kind != "missing" or not ids:
-            for problem in problems[: 1 if ids else EXAMPLES]:
-                to_stderr(f"  {kind}: {problem.detail}")
-    for source, names in result.unexpected.items():
-        examples = ", ".join(list(names)[:EXAMPLES])
-        to_stderr(f"  {source}: {sum(names.values()):,} files under no known name, such as {examples}")
-    for source, reason in result.unread.items():
-        to_stderr(f"  {source}: no image was read: {reason}")

@@ -13,7 +13,7 @@ from wordnet_splits.base.errors import DataError
 from wordnet_splits.metrics import kendall_tau, spread
 
 from ..data.arrays import Array
-from ..detectors.registry import registered_label
+from ..detectors.parsing import registered_label
 from ..results.metric_rows import FULL_SPECTRUM, MEAN, UNKNOWN_ROLES
 from ..results.tables import layout_of, published_rows
 from .entries import BenchmarkResults, without_seed

@@ -23,7 +23,7 @@ from wordnet_splits.benchmark.resolve import load_manifest
 from wordnet_splits.metrics import ScoreSet
 
 from ..data.parameters import split_list
-from ..detectors.registry import find_label
+from ..detectors.parsing import find_label
 from ..results.clusters import ImageClusters, image_clusters
 from ..results.metadata import FINGERPRINT_SUBJECTS
 from ..results.results import Results

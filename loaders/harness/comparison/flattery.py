@@ -33,7 +33,7 @@ from wordnet_splits.metrics.uncertainty import ClusterDesign, interval
 from wordnet_splits.wordnet.taxonomy.subtrees import subtree_roots
 
 from ..data.arrays import Array
-from ..detectors.registry import registered_label
+from ..detectors.parsing import registered_label
 from ..results.clusters import cut_text
 from ..results.scores import ClassKey, ImagesBySet
 from ..results.table import Table, interval_text, number_text, table_of_records

@@ -25,8 +25,7 @@ from ...opening import PackedFolders
 from ..data.array_checks import tied_share
 from ..data.arrays import Array, Arrays
 from ..detectors import ConfiguredDetector
-from ..detectors.parsing import one_detector
-from ..detectors.registry import find_label
+from ..detectors.parsing import find_label, one_detector
 from ..evaluation.fitting import fit_on_benchmark, require_inputs
 from ..evaluation.scoring import Fitted, confidence, detector_name, errors_of
 from ..extraction.activations import BATCH

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import warnings
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import islice
@@ -15,14 +15,10 @@ import numpy as np
 import torch
 from PIL import Image
 
-from fix_resize.decode import decode_bytes, image_as_rgb
-from wordnet_splits.base.digests import as_rgb
-from wordnet_splits.base.errors import DataError, SourceError, SplitsError, UnsafeDataError
+from wordnet_splits.base.errors import DataError, SplitsError, UnsafeDataError
 from wordnet_splits.base.untrusted import (
-    LARGEST_IMAGE,
     USER_CODE_ERRORS,
     describe_error,
-    read_bytes,
     require_trusted_name,
 )
 from wordnet_splits.benchmark.images.raw_images import RAW_VIEW, spec_id
@@ -38,7 +34,14 @@ from ..extraction.extractor import Extractor
 from ..extraction.forward import refuse_unscaled
 from ..models.loading import load_model, names_code
 from ..models.model import Model
-from ..models.transforms import Normalise, Transform, as_transform, evaluation_transform, input_transform
+from ..models.transforms import (
+    Normalise,
+    Transform,
+    as_image,
+    as_transform,
+    evaluation_transform,
+    named_transform,
+)
 from .detector_folder import (
     AGAIN,
     CALIBRATION,
@@ -89,8 +92,7 @@ class ShippedDetector:
     fitted : the detector and its state.
     transform : of an image.
     calibration : (n,) float32 confidences of the calibration images, ascending.
-    examples : a sample of the
-        calibration images.
+    examples : a sample of the calibration images.
     """
 
     description: Description
@@ -186,7 +188,7 @@ class ShippedDetector:
     def _prepared(self, image: Any) -> torch.Tensor | SplitsError:
         """Return an image as the network's input (3, h, w), or its error."""
         try:
-            decoded = _as_image(image)
+            decoded = as_image(image)
             if self.description.view != RAW_VIEW:
                 from fix_resize import resize, spec
 
@@ -304,14 +306,8 @@ def load_detector(
         spec_id(description.view)
     except SplitsError as error:
         raise error.within(where) from error
-    return ShippedDetector(
-        description,
-        opened,
-        fitted,
-        _transform(description, opened, transform, transform_id, where),
-        calibration,
-        examples,
-    )
+    used = _transform(description, opened, transform, transform_id, where)
+    return ShippedDetector(description, opened, fitted, used, calibration, examples)
 
 
 def open_network(spec: str, weights: str, model: Any, loading: dict[str, Any], *, where: str) -> Model:
@@ -331,9 +327,8 @@ def open_network(spec: str, weights: str, model: Any, loading: dict[str, Any], *
         raise
     except SplitsError as error:
         message = f"its network {spec} cannot be loaded: {error.what}"
-        raise DataError(
-            message, where=where, hint=f"{error.hint}; or {hint}" if error.hint else hint
-        ) from error
+        hint = f"{error.hint}; or {hint}" if error.hint else hint
+        raise DataError(message, where=where, hint=hint) from error
 
 
 def _configured(description: Description, detector: Any, *, trusted: bool, where: str) -> ConfiguredDetector:
@@ -346,8 +341,7 @@ def _configured(description: Description, detector: Any, *, trusted: bool, where
         hint = f"register it before loading, or give it as detector= (--detector MODULE:{description.name})"
         raise DataError(error.what, where=where, hint=hint) from error
     if others or configured.spec.name != description.name:
-        message = f"holds the detector {description.name}, not {configured.spec.name}"
-        raise DataError(message, where=where)
+        raise DataError(f"holds the detector {description.name}, not {configured.spec.name}", where=where)
     params, spec = description.params, configured.spec
     try:
         chosen = configure(spec, params, label=description.name).params
@@ -370,7 +364,8 @@ def _transform(
     """Return the transform of images: the given one, the stored one, or the model's own."""
     stored = description.transform
     if isinstance(transform, str):
-        transform = _named_transform(model, transform, stored.spec)
+        normalise = Normalise.of_options(stored.spec.get("mean"), stored.spec.get("std"))
+        transform = named_transform(model, transform, normalise)
     if transform is not None:
         used = as_transform(transform, transform_id=transform_id or "as given in this call")
         if used.key != stored.key:
@@ -395,27 +390,6 @@ def _transform(
         where=where,
         hint="give the function, as transform= with its transform_id= (--transform MODULE:NAME)",
     )
-
-
-def _named_transform(model: Model, name: str, stored: Mapping[str, Any]) -> Transform:
-    """Return the transform of a name, with the stored normalisation or the model's."""
-    normalise = Normalise.of_options(stored.get("mean"), stored.get("std"))
-    if ":" in name or normalise is None:
-        return input_transform(model, name)
-    return evaluation_transform(name, normalise.mean, normalise.std)
-
-
-def _as_image(image: Any) -> Image.Image:
-    """Return an image as PIL RGB."""
-    if isinstance(image, Image.Image):
-        return image_as_rgb(image)
-    if isinstance(image, str | Path):
-        data = read_bytes(Path(image), largest=LARGEST_IMAGE, error=SourceError)
-        return decode_bytes(data, where=str(image))
-    if isinstance(image, np.ndarray) and image.dtype == np.uint8 and image.ndim in (2, 3):
-        return Image.fromarray(as_rgb(image))
-    kind = f"an array of {image.dtype}" if isinstance(image, np.ndarray) else type(image).__name__
-    raise DataError(f"{kind} is not an image", hint="give a PIL image, a path, or uint8 pixels (h, w, 3)")
 
 
 def _name(image: Any) -> str | None:

@@ -216,3 +216,31 @@ def detector_from_object(detector: Any) -> ConfiguredDetector:
     params = {name: getattr(detector, name) for name in spec.parameters}
     explicit = {name: value for name, value in params.items() if value != spec.parameters[name]}
     return configure(spec, explicit, label=spec.name)
+
+
+def registered_label(label: str) -> str:
+    """Return a label of results with the detector's registered name in place of an alias."""
+    name, bracket, parameters = label.partition("[")
+    spec = find_spec(name)
+    return (name if spec is None else spec.name) + bracket + parameters
+
+
+def find_label(name: str, labels: Iterable[str], *, where: str) -> str:
+    """Return the label of a detector, given the label, an alias, or the name of the only one of its kind.
+
+    >>> find_label("knn", ["msp", "knn[k=10]"], where="results")
+    'knn[k=10]'
+
+    Raises
+    ------
+    UnknownNameError : no label, or several, are meant.
+    """
+    labels = [*labels]
+    if name in labels:
+        return name
+    registered = registered_label(name)
+    same = [label for label in labels if registered_label(label) == registered]
+    same = same or [label for label in labels if registered_label(label).partition("[")[0] == registered]
+    if len(same) != 1:
+        raise unknown("detector of these results", name, labels, where=where, near=same)
+    return same[0]

@@ -36,7 +36,7 @@ from __future__ import annotations
 import dataclasses
 import inspect
 import tomllib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.resources import files
 from typing import Any, ClassVar, Final, Literal, Protocol, TypeVar, cast, runtime_checkable
@@ -314,34 +314,6 @@ def find_spec(name: str) -> DetectorSpec | None:
         return get_spec(name)
     except SplitsError:
         return None
-
-
-def registered_label(label: str) -> str:
-    """Return a label of results with the detector's registered name in place of an alias."""
-    name, bracket, parameters = label.partition("[")
-    spec = find_spec(name)
-    return (name if spec is None else spec.name) + bracket + parameters
-
-
-def find_label(name: str, labels: Iterable[str], *, where: str) -> str:
-    """Return the label of a detector, given the label, an alias, or the name of the only one of its kind.
-
-    >>> find_label("knn", ["msp", "knn[k=10]"], where="results")
-    'knn[k=10]'
-
-    Raises
-    ------
-    UnknownNameError : no label, or several, are meant.
-    """
-    labels = [*labels]
-    if name in labels:
-        return name
-    registered = registered_label(name)
-    same = [label for label in labels if registered_label(label) == registered]
-    same = same or [label for label in labels if registered_label(label).partition("[")[0] == registered]
-    if len(same) != 1:
-        raise unknown("detector of these results", name, labels, where=where, near=same)
-    return same[0]
 
 
 def get_detector(name: str, **params: Value) -> ConfiguredDetector:

@@ -244,8 +244,7 @@ def _expanded(spec: str) -> list[str]:
 
 def _pairs(specs: list[str], weights: list[str]) -> list[tuple[str, str | None]]:
     if not specs:
-        hint = "as in --model timm:resnet50, or --arrays DIR"
-        raise DataError("no model is given", where="--model", hint=hint)
+        raise DataError("no model is given", where="--model", hint="as in --model timm:resnet50")
     if not weights:
         return [(spec, None) for spec in specs]
     if len(specs) == 1:

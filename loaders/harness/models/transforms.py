@@ -11,6 +11,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
@@ -18,12 +19,12 @@ import torch
 from PIL import Image
 from torch import Tensor
 
-from fix_resize.decode import image_as_rgb
+from fix_resize.decode import decode_bytes, image_as_rgb
 from fix_resize.resize import resize_and_crop
 from fix_resize.spec import CenterCrop, Resize, Step
-from wordnet_splits.base.digests import canonical, digest_json
-from wordnet_splits.base.errors import DataError, unknown
-from wordnet_splits.base.untrusted import import_object
+from wordnet_splits.base.digests import as_rgb, canonical, digest_json
+from wordnet_splits.base.errors import DataError, SourceError, unknown
+from wordnet_splits.base.untrusted import LARGEST_IMAGE, import_object, read_bytes
 from wordnet_splits.benchmark.manifest.metadata import Declared
 from wordnet_splits.metrics.counts import to_numpy
 
@@ -323,3 +324,23 @@ def input_transform(model: Model, name: str, recipe: Declared | None = None) -> 
             hint="give --mean and --std (mean=, std=): 0 and 1 for pixels in [0, 1]",
         )
     return replace(transform, assumed=normalise is None)
+
+
+def named_transform(model: Model, name: str, normalise: Normalise | None) -> Transform:
+    """Return the transform of a name: an evaluation transform, ``MODULE:NAME``, or the model's own."""
+    if ":" in name or normalise is None:
+        return input_transform(model, name)
+    return evaluation_transform(name, normalise.mean, normalise.std)
+
+
+def as_image(image: Any) -> Image.Image:
+    """Return an image as PIL RGB: of Pillow, a path, or uint8 pixels (h, w, 3) or (h, w)."""
+    if isinstance(image, Image.Image):
+        return image_as_rgb(image)
+    if isinstance(image, str | Path):
+        data = read_bytes(Path(image), largest=LARGEST_IMAGE, error=SourceError)
+        return decode_bytes(data, where=str(image))
+    if isinstance(image, np.ndarray) and image.dtype == np.uint8 and image.ndim in (2, 3):
+        return Image.fromarray(as_rgb(image))
+    kind = f"an array of {image.dtype}" if isinstance(image, np.ndarray) else type(image).__name__
+    raise DataError(f"{kind} is not an image", hint="give a PIL image, a path, or uint8 pixels (h, w, 3)")

@@ -235,10 +235,9 @@ class MetricFacts(MetadataPart):
 
 def user_metrics() -> tuple[MetricFacts, ...]:
     """Return the facts of the users' metrics that are registered."""
-    metrics = (get_metric(name) for name in list_metrics())
     return tuple(
         MetricFacts(**{name: getattr(metric, name) for name in MetricFacts.model_fields})
-        for metric in metrics
+        for metric in map(get_metric, list_metrics())
         if metric.origin
     )
 

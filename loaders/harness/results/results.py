@@ -14,24 +14,29 @@ from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from wordnet_splits.base import files
-from wordnet_splits.base.errors import DataError, OutputError, SplitsError
+from wordnet_splits.base.errors import DataError, OutputError, SplitsError, unknown
 from wordnet_splits.base.files import as_path
 from wordnet_splits.base.parquet import FEW_ROWS, read_table, write_table
 from wordnet_splits.base.registry import Registry
-from wordnet_splits.base.tabular import terminal_width
+from wordnet_splits.base.tabular import data_frame, terminal_width
 from wordnet_splits.base.text_formats import read_sealed, write_sealed
 from wordnet_splits.base.untrusted import check_file, sha256_of
 
+from ..detectors.parsing import find_label
 from ..extraction.outputs import run_title
 from .metadata import FINGERPRINT_SUBJECTS, ChecksummedMetadata, ResultsMetadata
+from .metric_rows import MEAN, UNKNOWN_ROLES, key_of_label
 from .scores import MAY_BE_EMPTY, SCHEMAS, SWEEPS, ResultTables, check_scores, prediction_schema, score_schema
 from .tables import Summary, format_tables, html_of, metric_summary, text_of
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 Accessor = TypeVar("Accessor", bound=Callable[[Any], Any])
 ACCESSORS: Final = Registry[Callable[[Any], Any]]("accessor of results", "", "wordnet_splits.accessors")
@@ -130,6 +135,49 @@ class Results(ResultTables):
         UnknownNameError : no such layout.
         """
         return text_of(self, layout, terminal_width() if width is None else width)
+
+    def values(
+        self,
+        metric: str,
+        *,
+        group: str | None = None,
+        role: str | None = None,
+        detector: str | None = None,
+        model: str | None = None,
+    ) -> pd.DataFrame:
+        """Return the values of a metric as a pandas DataFrame, a row per run, detector and group.
+
+        Parameters
+        ----------
+        metric : its key, such as ``aurc_unknown``, or its heading in tables, such as ``AURC+OOD``.
+        group : a set, ``pooled``, or ``near`` or ``far`` (the mean over sets, unless a set has this name).
+        role : ``id``, ``near``, ``far``, ``external``, ``csid`` or, of pooled rows, ``near+far``.
+        detector : its label, an alias, or the name of the only one of its kind, such as ``knn``.
+
+        Returns
+        -------
+        Columns model, detector, role, group, run and value (a fraction, NaN where it is undefined).
+
+        Raises
+        ------
+        UnknownNameError : no row has that metric, group, role, detector or model.
+        MissingPackageError : pandas is not installed.
+        """
+        where, named = self.about.benchmark, ("metric", "group", "role", "detector", "model")
+        known = {name: pc.unique(self.results[name]).to_pylist() for name in named}
+        if group in UNKNOWN_ROLES and group not in known["group"] and role in (None, group):
+            group, role = MEAN, group
+        if f"({group})" in known["group"] and group not in known["group"]:
+            group = f"({group})"
+        if detector is not None:
+            detector = find_label(detector, known["detector"], where=where)
+        filters = {"metric": key_of_label(metric), "group": group, "role": role}
+        filters |= {"detector": detector, "model": model}
+        for name, value in filters.items():
+            if value is not None and value not in known[name]:
+                raise unknown(f"{name} of these results", value, known[name], where=where)
+        frame = data_frame(self.rows(**filters))
+        return frame.reindex(columns=["model", "detector", "role", "group", "run", "value"])
 
     def summary(self, metric: str = "auroc") -> Summary:
         """Return the table of a metric: a row per detector (and model), a column per set, near sets first.

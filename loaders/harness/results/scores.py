@@ -12,26 +12,22 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-if TYPE_CHECKING:
-    import pandas as pd
-
 from wordnet_splits.base.errors import DataError, unknown
 from wordnet_splits.base.names import listed
 from wordnet_splits.base.parquet import schema_of
-from wordnet_splits.base.tabular import Tabular, data_frame
+from wordnet_splits.base.tabular import Tabular
 from wordnet_splits.metrics import ScoreSet
 from wordnet_splits.metrics.calibration import Outputs
 
 from ..data.arrays import Array
-from ..detectors.registry import find_label
 from .metadata import ResultsMetadata
-from .metric_rows import MEAN, UNKNOWN_ROLES, Members, key_of_label
+from .metric_rows import Members
 
 DetectorRun = tuple[str, int]
 """(detector, run)."""
@@ -50,9 +46,6 @@ PREDICTED = schema_of(
     + " ".join(f"{name}:float32" for name in CALIBRATION_COLUMNS)
 )
 MAX_COLUMNS = 10_000
-LABELLED = ("metric", "group", "role", "detector", "model")
-"""Columns of results that name a value."""
-
 RESULTS = schema_of(
     "model run:int32 detector group role metric value:float64 lo:float64 hi:float64 n_id:int64 n_ood:int64"
 )
@@ -340,49 +333,6 @@ class ResultTables(Tabular):
     def predicted(self, run: int = 0, detector: str = MODEL) -> pa.Table:
         """Return the images with the predictions of a network, or of a detector that has its own."""
         return predictions_of(self.scores, self.predictions, (detector, run))
-
-    def values(
-        self,
-        metric: str,
-        *,
-        group: str | None = None,
-        role: str | None = None,
-        detector: str | None = None,
-        model: str | None = None,
-    ) -> pd.DataFrame:
-        """Return the values of a metric as a pandas DataFrame, a row per run, detector and group.
-
-        Parameters
-        ----------
-        metric : its key, such as ``aurc_unknown``, or its heading in tables, such as ``AURC+OOD``.
-        group : a set, ``pooled``, or ``near`` or ``far`` (the mean over sets, unless a set has this name).
-        role : ``id``, ``near``, ``far``, ``external``, ``csid`` or, of pooled rows, ``near+far``.
-        detector : its label, an alias, or the name of the only one of its kind, such as ``knn``.
-
-        Returns
-        -------
-        Columns model, detector, role, group, run and value (a fraction, NaN where it is undefined).
-
-        Raises
-        ------
-        UnknownNameError : no row has that metric, group, role, detector or model.
-        MissingPackageError : pandas is not installed.
-        """
-        where = self.about.benchmark
-        known = {name: pc.unique(self.results[name]).to_pylist() for name in LABELLED}
-        if group in UNKNOWN_ROLES and group not in known["group"] and role in (None, group):
-            group, role = MEAN, group
-        if f"({group})" in known["group"] and group not in known["group"]:
-            group = f"({group})"
-        if detector is not None:
-            detector = find_label(detector, known["detector"], where=where)
-        filters = {"metric": key_of_label(metric), "group": group, "role": role}
-        filters |= {"detector": detector, "model": model}
-        for name, value in filters.items():
-            if value is not None and value not in known[name]:
-                raise unknown(f"{name} of these results", value, known[name], where=where)
-        frame = data_frame(self.rows(**filters))
-        return frame.reindex(columns=["model", "detector", "role", "group", "run", "value"])
 
     def rows(self, **filters: Any) -> list[dict[str, Any]]:
         """Return the rows of ``results`` whose columns have the given values (None: any), in order."""

@@ -114,9 +114,8 @@ def declaration_in(file: Path) -> Declaration:
     declarations = declared_by(file)
     if len(declarations) != 1:
         message = f"must declare one dataset, got {len(declarations)}"
-        raise DataError(
-            message, where=str(file), hint="pass a dataset.toml, or a recipe with a single [[source]]"
-        )
+        hint = "pass a dataset.toml, or a recipe with a single [[source]]"
+        raise DataError(message, where=str(file), hint=hint)
     return next(iter(declarations.values()))
 
 
@@ -305,10 +304,9 @@ def explain_validation(error: ValidationError, text: str, where: str, model: typ
         )
     message = problem["msg"].removeprefix("Value error, ")
     if problem["type"] == "missing":
+        table = path.rpartition(".")[0] or "the recipe"
         return RecipeError(
-            f"the key {str(problem['loc'][-1])!r} is missing",
-            where=where,
-            hint=f"add it to {path.rpartition('.')[0] or 'the recipe'}",
+            f"the key {str(problem['loc'][-1])!r} is missing", where=where, hint=f"add it to {table}"
         )
     return RecipeError(f"{path}: {message}" if path else message, where=where, hint="correct the recipe")
 

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 
 from wordnet_splits.base.errors import DataError
 from wordnet_splits.base.plotting import Plot
-from wordnet_splits.base.shapes import Bar, Bars, HeatMap, Line, Lines, Point, Points, Ranks
+from wordnet_splits.base.shapes import Bar, Bars, HeatMap, Point, Points, Ranks
 from wordnet_splits.benchmark.manifest import Manifest
 from wordnet_splits.metrics import ClassAuroc, nearness_trend, spread
 
@@ -35,7 +35,6 @@ from ...comparison.semantics import (
 from ...data.arrays import Array
 from ...detectors.registry import find_spec
 from ...hierarchy.answered_images import scored_images, stored_logits
-from ...hierarchy.named_answers import name_unknowns
 from ...models.class_map import LabelSpace
 from ...results.metric_rows import MEAN, POOLED, UNKNOWN_ROLES
 from ...results.tables import ResultSets
@@ -370,27 +369,6 @@ def best_and_worst(selection: Selection) -> Plot:
         raise DataError("no OOD class has a synset", where=selection.benchmark)
     panels = (_panel("best", means[:CLASSES]), _panel("worst", means[-CLASSES:]))
     return Plot(f"{selection.benchmark}: predicted classes, over OOD", panels)
-
-
-@plot_kind("hierarchy", "specificity against accuracy of answers at its nodes, by stopping rule (--store)")
-def hierarchy_curves(selection: Selection) -> Plot:
-    """Return a panel for ID, near and far, each with a line for every rule alone, for the first network."""
-    network = next(selection.first_networks())
-    tables = network.results.results
-    run, manifest = network.facts.run, selection.draw.manifest()
-    report = name_unknowns(tables, detectors=(), run=run, benchmark=manifest, store=selection.store)
-    curves = report.curves()
-    panels = tuple(
-        Lines(
-            role,
-            "specificity: information of the answer / log2 K",
-            "accuracy: answers at or above the truth",
-            tuple(Line(c.rule, c.specificity, c.correct) for c in curves if c.role == role),
-        )
-        for role in report.images.present
-    )
-    title = f"answers in {report.images.hierarchy.taxonomy.called}, {network.name}"
-    return Plot(f"{selection.benchmark}: {title}", panels)
 
 
 def pruned_graph(selection: Selection) -> list[Predicted]:

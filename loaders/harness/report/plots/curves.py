@@ -15,6 +15,7 @@ from wordnet_splits.metrics import aurc_unknown, auroc, oscr, oscr_curve, pool, 
 from ...comparison.entries import Entry
 from ...data.arrays import Array
 from ...detectors.parsing import as_shown, is_log_probability
+from ...hierarchy.named_answers import name_unknowns
 from .selection import Network, Selection, Sets, classified_id, of_roles, plot_kind
 
 Curve = tuple[Array, Array]
@@ -297,3 +298,24 @@ def density_panel(
             sizes = " to ".join(f"{count:,}" for count in dict.fromkeys((counts[0], counts[-1])))
             lines.append(Line(name, edges, mean, value=sizes, lo=lo, hi=hi))
     return Lines(title, x_label, "density", tuple(lines), steps="post")
+
+
+@plot_kind("hierarchy", "specificity against accuracy of answers at its nodes, by stopping rule (--store)")
+def hierarchy_curves(selection: Selection) -> Plot:
+    """Return a panel for ID, near and far, each with a line for every rule alone, for the first network."""
+    network = next(selection.first_networks())
+    tables = network.results.results
+    run, manifest = network.facts.run, selection.draw.manifest()
+    report = name_unknowns(tables, detectors=(), run=run, benchmark=manifest, store=selection.store)
+    curves = report.curves()
+    panels = tuple(
+        Lines(
+            role,
+            "specificity: information of the answer / log2 K",
+            "accuracy: answers at or above the truth",
+            tuple(Line(c.rule, c.specificity, c.correct) for c in curves if c.role == role),
+        )
+        for role in report.images.present
+    )
+    title = f"answers in {report.images.hierarchy.taxonomy.called}, {network.name}"
+    return Plot(f"{selection.benchmark}: {title}", panels)
