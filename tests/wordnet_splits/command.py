@@ -100,3 +100,15 @@ def finish(process: subprocess.Popen[str], seconds: float = 120) -> Finished:
 def spawn(folder: Path, *arguments: object, **options: Any) -> Finished:
     """Run a command as a process of its own in ``folder``."""
     return finish(start(folder, *arguments, **options))
+
+
+def blocks_of(page: str) -> list[tuple[str, str, str]]:
+    """Return language and code of a page's blocks, and the text block after each, which it prints."""
+    return re.findall(r"```(sh|python)\n(.*?)```(?:\n\n```text\n(.*?)```)?", page, re.DOTALL)
+
+
+def assert_printed(shown: str, printed: str) -> None:
+    """Assert that these lines were printed one after another; an ellipsis stands for any text, or lines."""
+    patterns = (".*".join(map(re.escape, line.split("..."))) + r" *\n" for line in shown.splitlines())
+    lines = (r"(?:.*\n)*?" if pattern == r".* *\n" else pattern for pattern in patterns)
+    assert re.search("".join(lines), printed), f"{shown}\n--- printed:\n{printed}"

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import re
 import shlex
+import sys
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
 from loaders.harness.cli.main import app
 from loaders.harness.detectors import DETECTORS
 from tests.selection import cases
-from tests.wordnet_splits.command import run
+from tests.wordnet_splits.command import assert_printed, blocks_of, run
 
 pytestmark = pytest.mark.extensions(
     "loaders.harness.training",
@@ -67,17 +69,21 @@ def test_the_page_runs(
         for package in ("onnx", "onnxruntime", "onnxscript"):
             pytest.importorskip(package, reason="pip install '.[dev]'")
     monkeypatch.chdir(tmp_path)
-    names: dict[str, object] = {"__name__": "page"}
+    session = ModuleType("page")  # classes of a notebook can be imported again, too
+    monkeypatch.setitem(sys.modules, "page", session)
     page = (DOCS / name).read_text(encoding="utf-8")
-    for language, block in re.findall(r"```(python|sh)\n(.*?)```", page, re.DOTALL):
+    printed = ""
+    for language, block, said in blocks_of(page):
         if language == "python":
-            exec(compile(block, name, "exec", dont_inherit=True), names)
+            exec(compile(block, name, "exec", dont_inherit=True), vars(session))
         elif name in SHELL:
             for line in block.splitlines():
                 assert run(app, shlex.split(line)[1:], "unknown-eval") == 0, line
-    shown = capsys.readouterr().out
+        out = capsys.readouterr().out
+        assert_printed(said, out)
+        printed += out
     for text in SHOWN[name]:
-        assert text in shown
+        assert text in printed
 
 
 def test_the_pages_list_every_detector() -> None:

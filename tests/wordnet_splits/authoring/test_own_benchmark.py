@@ -14,14 +14,14 @@ import pytest
 
 from tests.raising import mentions
 from tests.wordnet_splits import own_pictures as own
-from tests.wordnet_splits.command import Command, environment
+from tests.wordnet_splits.command import Command, assert_printed, blocks_of, environment
 from wordnet_splits.benchmark.resolve import load_manifest
 
 pytestmark = pytest.mark.usefixtures("own_datasets_forgotten")
 
 PAGE = (Path(__file__).resolve().parents[3] / "docs" / "custom-benchmarks.md").read_text(encoding="utf-8")
 PAGE = PAGE.partition("\n## Hub datasets\n")[0]  # test_own_pages runs the rest
-BLOCKS = re.findall(r"```(sh|python)\n(.*?)```(?:\n\n```text\n(.*?)```)?", PAGE, re.DOTALL)
+BLOCKS = blocks_of(PAGE)
 CLASSES = ["golden retriever", "teapot", "zebra", "acoustic guitar"]
 
 
@@ -49,13 +49,7 @@ def test_the_page_runs_as_it_stands(tmp_path: Path) -> None:
         assert done.returncode == 0, (block, done.stdout, done.stderr)
         for said in re.findall(r"^print\(.*?\)  # (.*)$", block, re.MULTILINE):
             assert said in done.stdout
-        lines = (r"(?:.*\n)*?" if line == "..." else pattern(line) for line in shown.splitlines())
-        assert re.search("".join(lines), done.stdout), (shown, done.stdout)
-
-
-def pattern(line: str) -> str:
-    """Match a printed line, in which an ellipsis stands for any text."""
-    return ".*".join(map(re.escape, line.split("..."))) + r"\n"
+        assert_printed(shown, done.stdout)
 
 
 MINE = """schema = 1
