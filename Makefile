@@ -9,7 +9,7 @@ CORES := $(shell getconf _NPROCESSORS_ONLN 2> /dev/null || echo 2)
 WORKERS ?= $(shell [ $(CORES) -gt 8 ] && echo 8 || echo $(CORES))
 
 .DEFAULT_GOAL := run
-.PHONY: run shell demo quick test coverage lint wording bench gpu audit robust proposals docs oracle faults fuzz fidelity sets croissant check-results oldest newest dist pillow clean
+.PHONY: run shell demo quick test coverage lint wording screens bench gpu audit robust proposals docs oracle faults fuzz fidelity sets croissant check-results oldest newest dist pillow clean
 
 $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "Python >= 3.11 is needed, this is " + sys.version.split()[0] + "; name another with: make PYTHON=python3.12")'
@@ -96,6 +96,10 @@ bench: $(VENV)/dev
 # what the programs print, in tests/wording; after a change of words, read the difference (half a minute)
 wording: $(VENV)/dev
 	$(BIN)/python -m tests.wording.pages
+
+# docs/site: screenshots of the site and of the page of pairs, by Chromium (half a minute)
+screens: $(VENV)/dev
+	$(BIN)/python -m tools.screens
 
 # tests, exactness, benches and table 6 on a machine with a GPU, in BUDGET seconds at most (docs/computing.md)
 BUDGET ?= 570

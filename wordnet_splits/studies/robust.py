@@ -35,11 +35,10 @@ NO_SYNSET = "it has no {0.noun}"
 NO_RULE = "no rule on {0.called} decides its role"
 NO_READING = "no reading applies to it"
 OWN_COLUMNS = "benchmark source class_id name role candidate group robust:double why"
-_MEASURED = "nearness by {}, at the same share of near classes"
 BUILT_IN = {
     SENSE: "each other sense of its name",
     HIERARCHY: "ImageNet's tree in place of WordNet's graph, or the reverse",
-    **{name: _MEASURED.format(MEASURE_OF[name]) for name in FAMILIES},
+    **{key: f"nearness by {name}, at the same share of near classes" for key, name in MEASURE_OF.items()},
 }
 """Reading that uses only embedded data -> its meaning."""
 MOST_READ = 5_000

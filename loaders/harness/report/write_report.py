@@ -110,7 +110,7 @@ def report(
         Section(
             "Results",
             tables=tuple(_results_tables(draw)),
-            lines=(*([] if missing else [NONE_MISSING]), *dict.fromkeys(below)),
+            lines=(*([] if missing else ["Every ID, near and far image was scored."]), *dict.fromkeys(below)),
         ),
         Section(
             "Comparison",
@@ -230,21 +230,13 @@ def _results_tables(draw: BenchmarkResults) -> Iterator[Table]:
 def _overview(draw: BenchmarkResults) -> Iterator[Table]:
     """Yield the networks, the sets with their numbers of images, and the detectors."""
     rows = []
-    for evaluation in draw.results:
-        for run in evaluation.results.about.runs:
+    for about in (evaluation.results.about for evaluation in draw.results):
+        for run in about.runs:
             used = run.class_map
             classes = "all" if used is None else f"{used.columns} of {used.of} ({used.mapping})"
             transforms = " | ".join(dict.fromkeys(run.transforms.values()))
-            rows.append(
-                (
-                    given_name(evaluation.results.about, run),
-                    str(run.weights),
-                    run.device,
-                    transforms,
-                    classes,
-                    run.model_key[:12],
-                )
-            )
+            name, weights, key = given_name(about, run), str(run.weights), run.model_key[:12]
+            rows.append((name, weights, run.device, transforms, classes, key))
     columns = ("model", "weights", "device", "transform", "classes", "key")
     yield Table("Networks", columns, tuple(rows))
     sets = draw.entries[0].scored()[0]
@@ -372,9 +364,6 @@ def fingerprints_table(draw: BenchmarkResults) -> Table:
     fingerprints = {name: value for name, value in about.fingerprints.items() if value or name != "sources"}
     rows += [(name, value or "none: a source is awaited") for name, value in fingerprints.items()]
     return Table(f"Fingerprints of {about.benchmark}", ("", "value"), tuple(rows))
-
-
-NONE_MISSING = "Every ID, near and far image was scored."
 
 
 def missing_lines(draw: BenchmarkResults) -> list[str]:

@@ -155,12 +155,11 @@
   }
 
   function rules(about) {
-    const told = Object.entries(about.rules).map(([group, words]) => [group, words]);
-    const transforms = Object.entries(about.transforms).map(([source, text]) => [source, text]);
+    const transforms = Object.entries(about.transforms);
     return site.section(
       "Rules",
       site.el("p", { class: "note" }, "In this order: a class that one set has taken is not offered to the next."),
-      site.facts(told),
+      site.facts(Object.entries(about.rules)),
       transforms.length ? [site.el("h3", {}, "Transforms"), site.facts(transforms)] : null,
     );
   }

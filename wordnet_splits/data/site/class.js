@@ -51,13 +51,8 @@
     const applied = readings.roles[row].flatMap((other, at) => (other === null ? [] : [[readings.meanings[at], other]]));
     const agreeing = applied.filter(([, other]) => other === judged).length;
     const subject = judged === role ? "the role holds" : `${site.roleTitle(judged)} before the draw holds`;
-    const titles = (other) => other.split("/").map(site.roleTitle).join(" or ");
-    return site.el(
-      "details",
-      {},
-      site.el("summary", {}, `${subject} in ${agreeing} of ${applied.length}`),
-      site.list(applied.map(([meaning, other]) => `${meaning}: ${titles(other)}`)),
-    );
+    const roles = applied.map(([meaning, other]) => `${meaning}: ${other.split("/").map(site.roleTitle).join(" or ")}`);
+    return site.el("details", {}, site.el("summary", {}, `${subject} in ${agreeing} of ${applied.length}`), site.list(roles));
   }
 
   function sampleImages(data, row) {

@@ -61,8 +61,7 @@
   };
 
   site.views[""] = async (_, query) => {
-    const [about, ...others] = site.index.benchmarks;
-    if (about && !others.length) return site.views.benchmark([about.name], query);
+    if (site.index.benchmarks.length === 1) return site.views.benchmark([site.index.benchmarks[0].name], query);
     const families = [...grouped(site.index.benchmarks, (about) => about.family)];
     return {
       title: "wordnet-splits",

@@ -44,12 +44,8 @@
   };
 
   site.legend = () =>
-    site.el(
-      "details",
-      { class: "legend" },
-      site.el("summary", {}, "Meaning of the roles"),
-      site.facts(site.index.roles.map((role) => [site.badge(role, site.roleTitle(role)), MEANINGS[role]])),
-    );
+    site.el("details", { class: "legend" }, site.el("summary", {}, "Meaning of the roles"),
+      site.facts(site.index.roles.map((role) => [site.badge(role, site.roleTitle(role)), MEANINGS[role]])));
 
   /** A button for each role that there is; `changed` gets the set of those that are pressed. */
   site.roleToggles = (counts, pressed, changed) => {

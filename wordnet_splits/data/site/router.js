@@ -86,9 +86,8 @@
   function navigation() {
     if (!site.index) return;
     const here = path().split(/[/?]/)[0];
-    const only = site.index.benchmarks.length === 1;
     const links = NAVIGATION.filter(([, page]) => isHere(page)).map(([text, to]) =>
-      site.el("li", {}, site.el("a", { href: "#/" + to, "aria-current": to === here ? "page" : null }, only && !to ? "Benchmark" : text)),
+      site.el("li", {}, site.el("a", { href: "#/" + to, "aria-current": to === here ? "page" : null }, !to && site.index.benchmarks.length === 1 ? "Benchmark" : text)),
     );
     document.querySelector("nav ul").replaceChildren(...links);
     document.querySelector("footer").textContent =
