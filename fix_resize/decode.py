@@ -243,7 +243,7 @@ def decode(
 
 def decode_bytes(data: bytes, *, where: str) -> Image.Image:
     """Return the RGB image in a file's bytes; an ordinary JPEG by `fix_resize.jpeg`. Raises as `decode`."""
-    if not ImageFile.LOAD_TRUNCATED_IMAGES and (image := jpeg_image(data, MAX_PIXELS)) is not None:
+    if (image := jpeg_image(data, MAX_PIXELS)) is not None:
         return image
     try:
         return _decode(data).image
@@ -253,9 +253,8 @@ def decode_bytes(data: bytes, *, where: str) -> Image.Image:
 
 def decode_array(data: bytes, *, where: str) -> Pixels:
     """Return the pixels of the image that `decode_bytes` returns, uint8 (h, w, 3)."""
-    if not ImageFile.LOAD_TRUNCATED_IMAGES and (pixels := jpeg_pixels(data, MAX_PIXELS)) is not None:
-        return pixels
-    return np.asarray(decode_bytes(data, where=where))
+    pixels = jpeg_pixels(data, MAX_PIXELS)
+    return np.asarray(decode_bytes(data, where=where)) if pixels is None else pixels
 
 
 def image_as_rgb(image: Image.Image) -> Image.Image:

@@ -19,7 +19,7 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 import PIL
-from PIL import Image, features
+from PIL import Image, ImageFile, features
 
 from wordnet_splits.base.digests import Pixels
 from wordnet_splits.base.names import printable
@@ -117,7 +117,7 @@ class _Decoded(NamedTuple):
 
 def _decoded(data: bytes, max_pixels: int, colour: str) -> _Decoded | None:
     decode = jpeg_decoder().decode
-    if decode is None or (header := _read_header(data)) is None:
+    if decode is None or ImageFile.LOAD_TRUNCATED_IMAGES or (header := _read_header(data)) is None:
         return None
     size, is_grey, has_metadata = header
     if not 0 < size <= max_pixels:

@@ -11,10 +11,10 @@ from wordnet_splits.base.names import counted, listed
 from wordnet_splits.benchmark.detectable import power
 from wordnet_splits.benchmark.manifest import Manifest
 from wordnet_splits.benchmark.recipe import Recipe
-from wordnet_splits.benchmark.rules import Expression
+from wordnet_splits.benchmark.rules import Expression, Key
 from wordnet_splits.benchmark.rules.phrases import rule_words
 from wordnet_splits.metrics.uncertainty import FEW_CLUSTERS
-from wordnet_splits.studies.robust import Robust, RobustClass, quick_roles
+from wordnet_splits.studies.robust import Robust, quick_roles
 
 LEAST_SHARE = 0.5
 """Least share of readings without a warning: below it, most other readings give another role."""
@@ -42,7 +42,10 @@ class RoleVerdict(Jsonable):
     share : share of the readings that give a class the same role, the mean over these classes.
     changed : ids of the classes to which a reading gives another role, those with the least share first.
     reason : reason why no reading applies; empty if any does.
+    changed_names : first names of the classes of ``changed``.
     """
+
+    omitted: ClassVar[tuple[str, ...]] = ("changed_names",)
 
     role: str
     classes: int
@@ -52,6 +55,7 @@ class RoleVerdict(Jsonable):
     share: float | None
     changed: tuple[str, ...]
     reason: str
+    changed_names: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -105,25 +109,21 @@ def judge_benchmark(recipe: Recipe, manifest: Manifest, readings: Robust | None 
     siblings, sibling_count = _siblings(recipe, manifest)
     shown = power(manifest)
     lines = [VerdictLine(_size(role), role.classes < FEW_CLUSTERS) for role in roles]
-    names = {(row["role"], row["class_id"]): row["name"].partition(", ")[0] for row in rows}
-    for role in roles:
-        changed = [names[role.role, class_id] for class_id in role.changed]
-        lines.append(_in_other_readings(role, recipe, changed))
+    lines += [_in_other_readings(role) for role in roles]
     if siblings:
-        pairs = [f"{names['far', far]} ({names['id', known]})" for far, known in siblings]
+        names = {(row["source"], row["class_id"]): _short(row["name"]) for row in rows}
+        pairs = [f"{names[far]} ({names[known]})" for far, known in siblings]
         far = next(role.classes for role in roles if role.role == "far")
-        lines.append(
-            VerdictLine(
-                f"{sibling_count:,} of {counted(far, 'far class')} below a parent of an ID class, no leak: "
-                f"{listed(pairs, SHOWN)}"
-            )
-        )
+        counts = f"{sibling_count:,} of {counted(far, 'far class')}"
+        pairs_shown = listed(pairs, SHOWN)
+        lines.append(VerdictLine(f"{counts} below a parent of an ID class, no leak: {pairs_shown}"))
     sentence = shown.sentence()
     if sentence is not None:
         lines.append(VerdictLine(sentence, not shown.is_shown))
     questions = [*_boundary(rows), *_pretrained(recipe)]
     lines += [VerdictLine(f"a reviewer will ask: {question}") for question in questions]
-    return BenchmarkVerdict(roles, siblings, sibling_count, sentence, tuple(lines), readings)
+    ids = tuple((far[1], known[1]) for far, known in siblings)
+    return BenchmarkVerdict(roles, ids, sibling_count, sentence, tuple(lines), readings)
 
 
 def _role(
@@ -132,27 +132,24 @@ def _role(
     keys = {(row["source"], row["class_id"]) for row in rows if row["role"] == role}
     tests = [row for row in manifest.groups if row.role == role and row.split == "test"]
     counts = [row.expected if row.actual is None else row.actual for row in tests]
-    images = sum(count for count in counts if count is not None) if None not in counts else None
-    rules = dict.fromkeys(_decider(group.classes) for group in recipe.group if group.role == role)
-    if readings is None:
-        return RoleVerdict(role, len(keys), images, tuple(rules), None, None, (), "")
-    classes = [item for item in readings.classes if (item.source, item.class_id) in keys]
-    shares = [item.robust for item in classes if item.robust is not None]
-    changed = sorted((c for c in classes if c.robust not in (None, 1.0)), key=_least_share)
+    classes = [c for c in (readings.classes if readings else ()) if (c.source, c.class_id) in keys]
+    read = [(c.robust, c.class_id, c.name) for c in classes if c.robust is not None]
+    changed = sorted(item for item in read if item[0] < 1)
     return RoleVerdict(
-        role,
-        len(keys),
-        images,
-        tuple(rules),
-        len(shares),
-        sum(shares) / len(shares) if shares else None,
-        tuple(item.class_id for item in changed),
-        "" if shares else next((item.why for item in classes), ""),
+        role=role,
+        classes=len(keys),
+        images=None if None in counts else sum(filter(None, counts)),
+        rules=tuple(dict.fromkeys(_decider(g.classes) for g in recipe.group if g.role == role)),
+        read=None if readings is None else len(read),
+        share=sum(share for share, _, _ in read) / len(read) if read else None,
+        changed=tuple(class_id for _, class_id, _ in changed),
+        reason="" if read else next((c.why for c in classes), ""),
+        changed_names=tuple(_short(name) for _, _, name in changed),
     )
 
 
-def _least_share(item: RobustClass) -> tuple[float, str]:
-    return item.robust or 0.0, item.class_id
+def _short(name: str) -> str:
+    return name.partition(", ")[0]
 
 
 def _decider(rule: Expression) -> str:
@@ -180,27 +177,28 @@ def _size(role: RoleVerdict) -> str:
     return f"{role.role}: {counted(role.classes, 'class')}{few}, {images}; {' or '.join(role.rules)}"
 
 
-def _in_other_readings(role: RoleVerdict, recipe: Recipe, names: Sequence[str]) -> VerdictLine:
+def _in_other_readings(role: RoleVerdict) -> VerdictLine:
     subject = f"{role.role} in other readings"
     if role.read is None:
-        return VerdictLine(f"{subject}: left out; wordnet-splits audit robust {recipe.name}.toml")
+        return VerdictLine(f"{subject}: left out, too many classes; see `wordnet-splits audit robust`")
     if role.share is None:
         return VerdictLine(f"{subject}: none applies ({role.reason})")
-    changed = f"{len(names):,} of {counted(role.read, 'class')} change role"
-    shown = f": {listed(names, SHOWN)}" if names else ""
+    changed = f"{len(role.changed):,} of {counted(role.read, 'class')} change role"
+    shown = f": {listed(role.changed_names, SHOWN)}" if role.changed else ""
     return VerdictLine(f"{subject}: {role.share:.2f} agree; {changed}{shown}", role.share < LEAST_SHARE)
 
 
-def _siblings(recipe: Recipe, manifest: Manifest) -> tuple[tuple[tuple[str, str], ...], int]:
-    """Return examples of (far class, ID class) pairs that are siblings, and the number of all pairs."""
-    roles = {f"group:{group.name}": group.role for group in recipe.group}
-    pairs, count = list[tuple[str, str]](), 0
+def _siblings(recipe: Recipe, manifest: Manifest) -> tuple[list[tuple[Key, Key]], int]:
+    """Return examples of far classes below a parent of an ID class, each with it, and their number."""
+    groups = {f"group:{group.name}": group for group in recipe.group}
+    pairs, count = list[tuple[Key, Key]](), 0
     for leak in manifest.data.leaks:
-        if leak.kind == "sibling" and {roles.get(leak.a), roles.get(leak.b)} == {"far", "id"}:
-            step = 1 if roles[leak.a] == "far" else -1
-            pairs += [(a, b) for a, b in (example[::step] for example in leak.examples)]
+        a, b = groups.get(leak.a), groups.get(leak.b)
+        if leak.kind == "sibling" and a is not None and b is not None and {a.role, b.role} == {"far", "id"}:
+            keys = [((a.source, first), (b.source, second)) for first, second in leak.examples]
+            pairs += keys if a.role == "far" else [(y, x) for x, y in keys]
             count += leak.count
-    return tuple(pairs), count
+    return pairs, count
 
 
 def _boundary(rows: Sequence[dict[str, Any]]) -> Iterator[str]:

@@ -110,24 +110,22 @@ def read_names(
     DataError : not as many names as classes, or two of one class. UnknownNameError : an unknown class.
     """
     if isinstance(names, Mapping):
-        where, words = (
-            "names",
-            [Word(n, name, class_id=key) for n, (key, name) in enumerate(names.items(), 1)],
-        )
+        where, words = "names", [Word(n, text, class_id=i) for n, (i, text) in enumerate(names.items(), 1)]
         if not all(isinstance(word.text, str) and word.text.strip() for word in words):
             raise DataError("every name must be text", where=where)
     else:
         word_list = read_words(names, column, header=NAME)
         where, words = word_list.name, list(word_list.words)
-    if words and all(word.class_id is None for word in words):
-        if len(words) != len(class_ids):
-            reason = f"must have a name for each of {len(class_ids):,} classes, got {len(words):,}"
-            raise DataError(reason, where=where, hint=f"or a table with columns {CLASS_ID} and {NAME}")
-        return dict(zip(class_ids, words, strict=True))
+        if all(word.class_id is None for word in words):
+            if len(words) != len(class_ids):
+                reason = f"must have a name for each of {len(class_ids):,} classes, got {len(words):,}"
+                raise DataError(reason, where=where, hint=f"or a table with columns {CLASS_ID} and {NAME}")
+            return dict(zip(class_ids, words, strict=True))
+    known = frozenset(class_ids)
     by_id: dict[str, Word] = {}
     for word in words:
         class_id = word.class_id or ""
-        if class_id not in class_ids:
+        if class_id not in known:
             raise unknown("class", class_id, class_ids, where=f"{where}:{word.line}")
         if by_id.setdefault(class_id, word) != word:
             raise DataError(f"names the class {class_id} twice", where=f"{where}:{word.line}")

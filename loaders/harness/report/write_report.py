@@ -275,28 +275,25 @@ def remarks(draw: BenchmarkResults) -> list[str]:
     abouts = [evaluation.results.about for evaluation in draw.results]
     from_python = [bool(about.custom_sets) for about in abouts]
     lines = [*([] if all(from_python) else [REBUILT]), *([IN_PYTHON] if any(from_python) else [])]
-    given = dict.fromkeys(
-        run.model
-        for about in abouts
-        for run in about.runs
-        if run.weights.kind == "python" and not about.custom_sets
-    )
-    if given:
-        lines.append(f"Given in Python, so no command evaluates them: {', '.join(given)}.")
-    in_session = [facts.name for about in abouts for facts in about.metrics if not has_path(facts)]
-    if in_session:
-        names = ", ".join(dict.fromkeys(in_session))
-        lines.append(f"Defined in a session, so no command computes them: the metrics {names}.")
-    objects = [
-        facts.detector
-        for about in abouts
-        for facts in about.detectors
-        if facts.foreign is not None and facts.foreign.protocol == OPENOOD
-    ]
-    if objects:
-        names = ", ".join(dict.fromkeys(objects))
-        lines.append(f"Objects in Python, for which MODULE:NAME of the object stands: {names}.")
-    return lines
+    named = {
+        "Given in Python, so no command evaluates them": [
+            run.model
+            for about in abouts
+            for run in about.runs
+            if run.weights.kind == "python" and not about.custom_sets
+        ],
+        "Metrics of a session, so no command computes them": [
+            facts.name for about in abouts for facts in about.metrics if not has_path(facts)
+        ],
+        "Objects in Python, for which MODULE:NAME of the object stands": [
+            facts.detector
+            for about in abouts
+            for facts in about.detectors
+            if facts.foreign is not None and facts.foreign.protocol == OPENOOD
+        ],
+    }
+    found = {text: ", ".join(dict.fromkeys(names)) for text, names in named.items() if names}
+    return [*lines, *(f"{text}: {names}." for text, names in found.items())]
 
 
 def commands(draw: BenchmarkResults, roots: Roots | None = None) -> Iterator[str]:

@@ -55,7 +55,7 @@ class SplitState:
 
 
 @dataclass
-class SourceState:
+class SourceState(Jsonable):
     """A source and its root.
 
     Attributes
@@ -64,7 +64,10 @@ class SourceState:
     given_by : ``--root``, the environment variable or the path of ``roots.toml``.
     unexpected : names under the root that are not ids of the source, and how often each.
     free : free bytes on the root's volume.
+    ids : the image ids under the root; None without a usable root.
     """
+
+    omitted: ClassVar = ("ids",)
 
     name: str
     state: str
@@ -76,6 +79,7 @@ class SourceState:
     unexpected: dict[str, int] = field(default_factory=dict)
     free: int | None = None
     error: dict[str, object] | None = None
+    ids: pa.Array | None = field(default=None, repr=False)
 
     def split(self, name: str) -> SplitState:
         """Return the state of a publisher's split."""
@@ -185,12 +189,10 @@ def check_sources(
     benchmarks = read_benchmarks() if benchmarks is None else benchmarks
     datasets = Sources(carried_declarations(benchmarks))
     every_root = all_roots(options, datasets)
-    ids: dict[str, pa.ChunkedArray] = {}
     states = {
-        n: source_state(n, every_root.get(n), options, datasets, progress, ids)
-        for n in source_names(datasets)
+        n: source_state(n, every_root.get(n), options, datasets, progress) for n in source_names(datasets)
     }
-    rows = [_benchmark_state(name, b, states, datasets, ids) for name, b in benchmarks.items()]
+    rows = [_benchmark_state(name, b, states, datasets) for name, b in benchmarks.items()]
     return Diagnosis(list(states.values()), rows)
 
 
@@ -200,14 +202,12 @@ def source_state(
     options: Roots | None = None,
     datasets: Sources = LOCAL,
     progress: Progress | None = None,
-    ids: dict[str, pa.ChunkedArray] | None = None,
 ) -> SourceState:
     """Scan the root of a source and compare its counts with the publisher's.
 
     Parameters
     ----------
     options : the roots given by ``--root``, to report where ``root`` was set.
-    ids : receives the image ids under the root, by source.
     """
     cls = source_class(name, datasets)
     expected = cls.expected()
@@ -223,7 +223,7 @@ def source_state(
     try:
         source = open_source(name, root, datasets)
         state.layout, state.order = source.layout, source.order
-        counts, found = _count(source, sum(n or 0 for n in expected.values()), progress or Silent())
+        counts, state.ids = _count(source, sum(n or 0 for n in expected.values()), progress or Silent())
     except SplitsError as error:
         state.error = error.as_dict()
         return state
@@ -233,8 +233,6 @@ def source_state(
         )
         state.error = reason.as_dict()
         return state
-    if ids is not None:
-        ids[name] = found
     for split in state.splits:
         _fill(split, name, counts, cls.catalog())
     state.unexpected = dict(sorted(source.unexpected.items()))
@@ -250,9 +248,7 @@ def _given_by(name: str, options: Roots) -> str:
     return variable if os.environ.get(variable) else str(roots_file())
 
 
-def _count(
-    source: Source, expected: int, progress: Progress
-) -> tuple[Counter[tuple[str, str]], pa.ChunkedArray]:
+def _count(source: Source, expected: int, progress: Progress) -> tuple[Counter[tuple[str, str]], pa.Array]:
     """Return the number of images by (split, class), and their ids."""
     counts: Counter[tuple[str, str]] = Counter()
     ids = []
@@ -262,7 +258,7 @@ def _count(
             counts.update(zip(*columns, strict=True))
             ids.append(batch.column("image_id"))
             task.advance(batch.num_rows)
-    return counts, pa.chunked_array(ids, pa.string())
+    return counts, pa.chunked_array(ids, pa.string()).combine_chunks()
 
 
 def _fill(split: SplitState, source: str, counts: Counter[tuple[str, str]], catalog: Catalog) -> None:
@@ -279,7 +275,6 @@ def _benchmark_state(
     benchmark: Manifest | Recipe | SplitsError,
     states: Mapping[str, SourceState],
     datasets: Sources,
-    ids: Mapping[str, pa.ChunkedArray],
 ) -> BenchmarkState:
     manifest = benchmark if isinstance(benchmark, Manifest) else None
     state = BenchmarkState(name, frozen=not isinstance(benchmark, Recipe))
@@ -291,7 +286,10 @@ def _benchmark_state(
         merge_declarations([datasets.declared, recipe.declarations])
         state.awaits = list(_awaits(recipe, manifest, states))
         state.pixels = {s: _pixels(s, recipe, states) for s in recipe.sources}
-        state.ready = Readiness() if manifest is None else count_held(manifest, ids)
+        if manifest is not None:
+            state.ready = count_held(
+                manifest, {name: s.ids for name, s in states.items() if s.ids is not None}
+            )
     except SplitsError as error:
         state.error = error.as_dict()
     return state

@@ -52,7 +52,7 @@ class Readiness(Jsonable):
         return f"partly ({lacking[0]}{more})" if lacking else "yes"
 
 
-def count_held(manifest: Manifest, scanned: Mapping[str, pa.ChunkedArray]) -> Readiness:
+def count_held(manifest: Manifest, scanned: Mapping[str, pa.Array]) -> Readiness:
     """Count the test images of a benchmark that are at hand.
 
     Parameters
@@ -74,9 +74,9 @@ def count_held(manifest: Manifest, scanned: Mapping[str, pa.ChunkedArray]) -> Re
     return Readiness(tuple(counts.values()), tuple(awaits), tuple(sorted(roles)))
 
 
-def _held(manifest: Manifest, group: str, source: str, scanned: Mapping[str, pa.ChunkedArray]) -> int | None:
+def _held(manifest: Manifest, group: str, source: str, scanned: Mapping[str, pa.Array]) -> int | None:
     """Return the number of a group's test images at hand; None for a built-in source, which has all."""
     if source in scanned:
         ids = manifest.parts["test", group]()["image_id"]
-        return int(pc.sum(pc.is_in(ids, value_set=scanned[source].combine_chunks())).as_py() or 0)
+        return int(pc.sum(pc.is_in(ids, value_set=scanned[source])).as_py() or 0)
     return 0 if source_class(source, manifest.datasets).rooted else None
