@@ -55,7 +55,7 @@ SHOWN = {"composition", "missing", "runs", "notes", "left_out", "metrics", "fore
 """Fields of ``about.json`` that ``--json`` prints."""
 WITHOUT_ARRAYS = (
     *("model", "weights", "runs", "head", "transform", "mean", "std", "num_classes"),
-    *("names", "negatives", "template", "root", "packed", "store", "shard", "merge", "keep"),
+    *("names", "language", "negatives", "template", "root", "packed", "store", "shard", "merge", "keep"),
     *("batch_size", "workers", "device", "trust_model"),
 )
 """Options of the command that change nothing where arrays are evaluated."""
@@ -128,6 +128,12 @@ def run_evaluation(
         typer.Option(
             help="Names of ID classes for clip: and open_clip: models: one a line in label order, or a table "
             "with columns class_id and name."
+        ),
+    ] = None,
+    language: Annotated[
+        str | None,
+        typer.Option(
+            help="Language of names that --names does not give: a code such as fr, or a WN-LMF file."
         ),
     ] = None,
     negatives: Annotated[
@@ -272,7 +278,7 @@ def run_evaluation(
         mapping=mapping,
         mean=mean,
         std=std,
-        options=_model_options(model or (), manifest, num_classes, names, negatives, template),
+        options=_model_options(model or (), manifest, num_classes, names, language, negatives, template),
     )
     folder = out or OUT / manifest.name / folder_name(models)
     if not overwrite and job is None:
@@ -314,14 +320,15 @@ def _model_options(
     manifest: Manifest,
     num_classes: int | None,
     names: Path | None,
+    language: str | None,
     negatives: Path | None,
     templates: Sequence[str] | None,
 ) -> dict[str, Any]:
     """Return the options of the models; zero-shot ones get the benchmark's ID classes as names."""
     zero_shot = [model for model in models if model.partition(":")[0] in ("clip", "open_clip")]
-    if not zero_shot and (names or negatives or templates):
+    if not zero_shot and (names or language or negatives or templates):
         raise SplitsError(
-            "--names, --negatives and --template are for zero-shot models",
+            "--names, --language, --negatives and --template are for zero-shot models",
             hint="as --model clip:openai/clip-vit-base-patch16",
         )
     if zero_shot and len(zero_shot) < len(models):
@@ -332,6 +339,7 @@ def _model_options(
         "num_classes": num_classes,
         "names": manifest if zero_shot else None,
         "rename": names,
+        "language": language,
         "negatives": negatives,
         "templates": templates,
     }

@@ -366,6 +366,7 @@ def _identity(evaluation: NamedResults, model: str) -> str:
 
 def _notes(benchmark: str, results: Sequence[NamedResults]) -> Iterator[str]:
     transforms: dict[str, str] = {}
+    prompts: dict[str, str] = {}
     networks: dict[str, dict[str, None]] = {}
     for evaluation in results:
         for run in evaluation.results.about.runs:
@@ -373,10 +374,14 @@ def _notes(benchmark: str, results: Sequence[NamedResults]) -> Iterator[str]:
             words = " | ".join(dict.fromkeys(words or key for key, words in run.transforms.items()))
             name = label if run.name in (label, run.model) else f"{label} ({run.name})"
             transforms.setdefault(words, name)
+            if run.prompts:
+                prompts.setdefault(f"SHA-256 {run.prompts}", name)
             networks.setdefault(run.model_key, {})[label] = None
-    if len(transforms) > 1:
-        listed = "; ".join(f"{name}: {words}" for words, name in transforms.items())
-        yield f"{benchmark}: the images went through different transforms ({listed})"
+    differing = {"the images went through different transforms": transforms}
+    differing["zero-shot models have different class prompts"] = prompts
+    for subject, holders in differing.items():
+        if len(holders) > 1:
+            yield f"{benchmark}: {subject} ({'; '.join(f'{name}: {held}' for held, name in holders.items())})"
     for of_network in dict.fromkeys(tuple(of_network) for key, of_network in networks.items() if key):
         if len(of_network) > 1:
             yield f"{', '.join(of_network)} are the same network; it is ranked {len(of_network)} times"

@@ -42,6 +42,7 @@ def run_facts(number: int, run: ModelRun, test: Mapping[str, GroupOutputs]) -> R
         known_classes=known_classes,
         other_columns=class_map is not None and len(class_map.softmax_columns) > known_classes,
         named=run.user_named or run.model != run.name,
+        prompts=run.prompts,
     )
 
 

@@ -249,6 +249,7 @@ class Extractor:
             settings(model.device, model.dtype, self.batch_size)["device"],
             user_named,
             getattr(self.images, "allow_missing", False),
+            getattr(model.module, "prompts", ""),
         )
 
     def opened(self, split: str, name: str, activations: Activations) -> None:

@@ -152,6 +152,7 @@ class ModelRun:
     weights, device : origin of its weights, and its device.
     user_named : whether the user named the model.
     allow_missing : whether a detector that fits on missing images is left out, with a note.
+    prompts : digest of the class prompts of a zero-shot model, "" for other models.
     """
 
     model: str
@@ -162,6 +163,7 @@ class ModelRun:
     device: str = ""
     user_named: bool = False
     allow_missing: bool = False
+    prompts: str = ""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "name", self.name or self.model)

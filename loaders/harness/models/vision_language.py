@@ -8,6 +8,7 @@ Supervision, ICML 2021). Every detector runs on them as on any classifier's.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -50,6 +51,7 @@ class ZeroShot(nn.Module):
     names : class names in label order.
     words : negative words, in the order of ``negatives``.
     classes : identifiers of the classes: class ids of a benchmark, else the names.
+    prompts : start of the SHA-256 of the classes' sentences, a line each, by sorted templates.
     """
 
     negatives: Tensor
@@ -62,11 +64,14 @@ class ZeroShot(nn.Module):
         negatives: Tensor | None = None,
         words: Sequence[str] = (),
         classes: Sequence[str] | None = None,
+        templates: Sequence[str] = ("{}",),
     ) -> None:
         super().__init__()
         self.encoder = encoder
         self.names, self.words = tuple(names), tuple(words)
         self.classes = tuple(names if classes is None else classes)
+        prompts = "\n".join(template.replace("{}", name) for template in sorted(templates) for name in names)
+        self.prompts = sha256(prompts.encode()).hexdigest()[:12]
         self.head = nn.Linear(text.shape[1], len(text), bias=False)
         self.head.weight = nn.Parameter(COSINE_SCALE * functional.normalize(text, dim=1), requires_grad=False)
         rows = text[:0] if negatives is None else functional.normalize(negatives, dim=1)
@@ -118,6 +123,7 @@ def zero_shot(
     if not all(isinstance(name, str) and name.strip() for name in names):
         raise DataError("a class name must be a non-empty text", where="names")
     _refuse_shared_prompts(classes, names, where="names")
+    templates = (templates,) if isinstance(templates, str) else templates
     text = _embed(encode_text, names, templates)
     is_noun = {word.text: word.is_noun for word in reversed(read_words(negatives).words)} if negatives else {}
     words = sorted(is_noun, key=lambda word: (sampling_key(DRAW, 0, "", word), word))
@@ -127,7 +133,7 @@ def zero_shot(
         if of_kind:
             rows |= dict(zip(of_kind, _embed(encode_text, of_kind, sentences), strict=True))
     negative_rows = torch.stack([rows[word] for word in words]) if words else None
-    return ZeroShot(encoder, text, names, negative_rows, words, classes)
+    return ZeroShot(encoder, text, names, negative_rows, words, classes, templates)
 
 
 def id_classes(

@@ -159,7 +159,10 @@ class RunFacts(MetadataPart):
     known_classes : K, the number of the benchmark's classes that it has.
     other_columns : whether its softmax has other columns, too (a background class; all of a larger model).
     named : whether the user named the model; otherwise ``model`` is the network's name, or a default.
+    prompts : start of the SHA-256 of a zero-shot model's class prompts (`ZeroShot.prompts`), "" without any.
     """
+
+    omitted = ("prompts",)
 
     run: Count
     model: str
@@ -172,6 +175,7 @@ class RunFacts(MetadataPart):
     known_classes: Count
     other_columns: bool
     named: bool
+    prompts: Annotated[str, Field(pattern=r"^([0-9a-f]{12})?$")] = ""
 
     @model_validator(mode="after")
     def _columns_fit(self) -> RunFacts:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 
 import numpy as np
@@ -13,9 +14,12 @@ from loaders.harness import evaluate, load_model, zero_shot, zero_shot_arrays  #
 from loaders.harness.data.arrays import Arrays  # noqa: E402 - after importorskip
 from loaders.harness.detectors import get_detector  # noqa: E402 - after importorskip
 from loaders.harness.models.vision_language import id_classes  # noqa: E402 - after importorskip
+from loaders.harness.results.results import Results  # noqa: E402 - after importorskip
 from tests.raising import mentions, raises  # noqa: E402 - after importorskip
+from tests.wordnet_splits.small_lexicon import write_lexicon  # noqa: E402 - after importorskip
 from wordnet_splits.base.errors import DataError, UnknownNameError  # noqa: E402 - after importorskip
 from wordnet_splits.base.lazy import MissingPackageError  # noqa: E402 - after importorskip
+from wordnet_splits.benchmark.resolve import load_manifest  # noqa: E402 - after importorskip
 
 WIDTH = 12
 DIGITS = ["zero", "one", "two", "three", "four", "five"]
@@ -361,3 +365,36 @@ def test_the_command_gives_a_zero_shot_model_the_names_of_the_benchmark(
     assert mentions(capsys.readouterr().err, "--negatives", "--template")
     assert run(app, [*words, *clip, "--model", "timm:resnet18"], "unknown-eval") == 2
     assert "evaluate them one by one" in capsys.readouterr().err
+
+
+@pytest.mark.extensions("loaders.harness.comparison")
+def test_results_record_the_prompts_of_the_classes_in_any_language(clip_folder, tmp_path, capsys):
+    pytest.importorskip("wn")
+    from loaders.harness.cli.main import app
+    from loaders.harness.comparison import compare
+    from wordnet_splits.base.terminal.runner import run
+
+    wnids = [wnids[0] for _, _, wnids in load_manifest("digits").id_classes()]
+    french = ["zéro", "un", "deux", "trois", "quatre", "cinq"]
+    entries = [
+        f'<LexicalEntry id="e{n}"><Lemma writtenForm="{word}" partOfSpeech="n"/>'
+        f'<Sense id="s{n}" synset="omw-fr-{wnids[n][1:]}-n"/></LexicalEntry>'
+        for n, word in enumerate(french)
+    ]
+    synsets = [f'<Synset id="omw-fr-{wnid[1:]}-n" ili="" partOfSpeech="n"/>' for wnid in wnids]
+    about = {"name": "few", "language": "fr", "version": "1"}
+    path = write_lexicon(tmp_path / "fr.xml", "\n".join(entries), "\n".join(synsets), **about)
+    words = ["run", "--benchmark", "digits", "--detectors", "msp", "--model", f"clip:{clip_folder}"]
+    runs = {"english": ((), DIGITS), "french": (("--language", str(path), "--template", "photo {}"), french)}
+    held = []
+    for name, (options, names) in runs.items():
+        assert run(app, [*words, *options, "--out", str(tmp_path / name)], "unknown-eval") == 0
+        held.append(Results.read(tmp_path / name))
+        template = "photo {}" if options else "a photo of a {}."
+        lines = "\n".join(template.replace("{}", word) for word in names).encode()
+        assert held[-1].about.runs[0].prompts == hashlib.sha256(lines).hexdigest()[:12]
+    digests = [result.about.runs[0].prompts for result in held]
+    assert any(mentions(note, *digests) for note in compare(held, bootstrap=0).notes)
+    assert not any(mentions(note, digests[0]) for note in compare(held[:1], bootstrap=0).notes)
+    assert run(app, [*words[:5], "--language", "fr", "--model", "timm:resnet18"], "unknown-eval") == 2
+    assert mentions(capsys.readouterr().err, "--language")
