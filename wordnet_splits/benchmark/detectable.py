@@ -99,11 +99,13 @@ class BenchmarkPower(Jsonable, Tabular):
             return None
         smallest, number = row.auroc["classes"], counted(row.classes, f"{row.role} class")
         wanted = f"{self.difference:g}".removeprefix("0")
+        needed = f"{row.needed:,} classes" if row.needed else "more ID images"
         if smallest is None:
             return f"{number}: no difference can be generalised to other classes"
+        if smallest > 2 * (1 - self.auroc):  # the gap of two detectors of mean `auroc` is no wider
+            return f"{number}: no AUROC gap has 80% power; {wanted} needs {needed}"
         if self.is_shown:
             return f"{number} can tell AUROC differences of {wanted} apart (80% power)"
-        needed = f"{row.needed:,} classes" if row.needed else "more ID images"
         return f"{number}: 80% power at AUROC gap {figure(smallest)}; {wanted} needs {needed}"
 
 

@@ -112,9 +112,11 @@ def _explanation_fields(row: Mapping[str, Any], verbose: bool) -> list[tuple[str
         ]
     if verbose and row["draw_key"] is not None:
         fields.append(("draw key", row["draw_key"]))
+    elsewhere: dict[str, list[str]] = {}
     for entry in row["elsewhere"]:
         group = f" (group {entry['group']})" if entry["group"] else ""
-        fields.append(("elsewhere", f"{entry['benchmark']}: {entry['role']}{group}"))
+        elsewhere.setdefault(f"{entry['role']}{group}", []).append(entry["benchmark"])
+    fields += [("elsewhere", f"{role}: {', '.join(names)}") for role, names in elsewhere.items()]
     return fields
 
 

@@ -11,6 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass, field
 from itertools import combinations
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,7 @@ from wordnet_splits.base.progress import Progress, Silent
 from wordnet_splits.base.workers import run_jobs
 from wordnet_splits.benchmark.construct.leak_kinds import TRAINING_ROLES
 from wordnet_splits.benchmark.manifest import Manifest, Part
+from wordnet_splits.benchmark.resolve import load_manifest
 from wordnet_splits.datasets.sources import Source, open_source, source_class
 from wordnet_splits.datasets.sources.image_set import SourceReader
 from wordnet_splits.datasets.sources.roots import Roots
@@ -93,7 +95,7 @@ class NearReport:
 
 
 def find_near_duplicates(
-    manifest: Manifest,
+    manifest: Manifest | str | Path,
     roots: Roots,
     *,
     threshold: int = THRESHOLD,
@@ -119,6 +121,7 @@ def find_near_duplicates(
     """
     check_threshold(threshold)
     report = NearReport(threshold)
+    manifest = load_manifest(manifest)
     datasets = manifest.datasets
     sets = _sets_at_hand(manifest, roots, report)
     ids: dict[str, set[str]] = {}

@@ -318,6 +318,8 @@ def from_object(model: Any, request: ModelRequest, name: str | None = None) -> L
         if isinstance(model, ZeroShot):
             return LoadedModel(request.model_id or name, model, repr(model), classes=model.classes)
         return LoadedModel(request.model_id or name, model, repr(model), **_stated_facts(model, request))
+    if isinstance(model, type) and issubclass(model, nn.Module):
+        raise DataError("is a class, not a network", where=name, hint=f"give an instance, as in {name}()")
     if not callable(model):
         hint = "give a module, a function or a name"
         raise DataError(f"{type(model).__name__} is not a model", where=name, hint=hint)

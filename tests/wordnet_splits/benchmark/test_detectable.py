@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tomllib
+from dataclasses import replace
 from importlib.resources import files
 
 import numpy as np
@@ -61,6 +62,16 @@ def test_means_stand_for_several_sets_and_rows_are_flat() -> None:
 def test_differences_shrink_towards_an_auroc_of_one() -> None:
     values = [ws.power("digits", auroc=a).sets[0].auroc["classes"] for a in (0.6, 0.8, 0.95)]
     assert values == sorted(values, reverse=True)
+
+
+def test_a_gap_that_no_two_detectors_have_is_not_proposed() -> None:
+    whole = ws.power("digits", auroc=0.8)
+    gaps = {}
+    for smallest in (0.39, 0.41):  # AUROCs of mean .8 are at most .6 and 1 apart
+        row = replace(whole.summary, auroc={"classes": smallest})
+        gaps[smallest] = replace(whole, sets=(row,)).sentence()
+    assert ".39" in gaps[0.39]
+    assert ".41" not in gaps[0.41]
 
 
 @pytest.mark.parametrize(

@@ -295,6 +295,8 @@ def test_diff_says_same_or_what_differs(command, tmp_path, manifests):
     shown = command("diff", manifests / "digits", "build/digits@seed=1").out
     assert f"images only in build/digits@seed=1: {len(images['only_b'])}" in shown
     assert shown.endswith("different\n")
+    row = images["only_b"][0]
+    assert f"\n  digits {row['image_id']}: {row['role']} {row['split']} in {row['group']}\n" in shown
 
 
 def test_freezing_an_incomplete_build_is_refused(command, tmp_path):

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import repeat
+from pathlib import Path
 from typing import Any, ClassVar
 
 from wordnet_splits.base.jsonable import Jsonable
@@ -100,14 +101,17 @@ class LeakReport(Tabular):
         }
 
 
-def report_leaks(manifest: Manifest) -> LeakReport:
-    """Find the leaks between the groups of a manifest and compare them with those it records.
+def report_leaks(manifest: Manifest | str | Path) -> LeakReport:
+    """Find the leaks between the groups of a manifest, and compare them with those that it records.
 
     Raises
     ------
     ManifestError : the recipe in ``manifest.json`` is malformed.
     RecipeError, DataError : the table of near-duplicates is absent or malformed.
     """
+    from wordnet_splits.benchmark.resolve import load_manifest
+
+    manifest = load_manifest(manifest)
     recipe = load_recipe(manifest)
     leaks_now = class_leaks(_membership(manifest, recipe), taxonomy_of(manifest))
     tables = [read_table() for read_table in manifest.parts.values()]

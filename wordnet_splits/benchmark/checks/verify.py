@@ -100,7 +100,7 @@ class Verification(Tabular):
 
 
 def verify_benchmark(
-    manifest: Manifest,
+    manifest: Manifest | str | Path,
     *,
     roots: Roots | None = None,
     out: Path | None = None,
@@ -116,7 +116,7 @@ def verify_benchmark(
 
     Parameters
     ----------
-    manifest : a manifest read from a folder.
+    manifest : a benchmark's name or folder, or a manifest read from a folder.
     roots : folder of each source whose pixels are compared.
     out : folder to write the fresh build into, as ``<name>/``, if there are no problems.
     workers : processes that read images.
@@ -128,11 +128,13 @@ def verify_benchmark(
 
     Examples
     --------
-    >>> from wordnet_splits import load_manifest
-    >>> verification = verify_benchmark(load_manifest("digits"))
+    >>> verification = verify_benchmark("digits")
     >>> [(c.group, c.ids, c.pixels) for c in verification.checks if c.split == "test"][0]
     ('digits-0-5', 360, 360)
     """
+    from wordnet_splits.benchmark.resolve import load_manifest
+
+    manifest = load_manifest(manifest, check="none")
     folder = manifest.folder
     if folder is None:
         raise ManifestError("is not in a folder", where=manifest.name, hint="build it with `out`")

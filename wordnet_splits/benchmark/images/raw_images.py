@@ -33,7 +33,7 @@ from wordnet_splits.datasets.sources import (
     root_variable,
     source_class,
 )
-from wordnet_splits.datasets.sources.roots import Roots, resolve_root
+from wordnet_splits.datasets.sources.roots import Roots, checked_roots, resolve_root
 
 RowNumbers = npt.NDArray[np.int64]
 RAW_VIEW = "raw"
@@ -184,7 +184,7 @@ def open_sources(
     ----------
     declarations : the datasets that the manifest carries.
     """
-    folders = {name: Path(root) for name, root in (roots or {}).items()}
+    folders = {name: Path(root) for name, root in checked_roots(roots).items()}
     opened = {}
     sources = Sources.of(declarations)
     for name, folder in folders.items():

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -61,12 +62,15 @@ class ManifestDiff(Tabular):
         return {"same": self.same, **asdict(self)}
 
 
-def diff_manifests(a: Manifest, b: Manifest) -> ManifestDiff:
-    """Compare two manifests.
+def diff_manifests(a: Manifest | str | Path, b: Manifest | str | Path) -> ManifestDiff:
+    """Compare two manifests, each given itself or by its name or folder.
 
     Rows are identified by (source, class_id, group), or (source, image_id, split). Digests differ only where
     both are known.
     """
+    from wordnet_splits.benchmark.resolve import load_manifest
+
+    a, b = load_manifest(a, as_shipped=False), load_manifest(b, as_shipped=False)
     identity = list(CLASS_IDENTITY)
     classes = _compare(a.classes.select(identity), b.classes.select(identity), "source", "class_id", "group")
     images = RowChanges()

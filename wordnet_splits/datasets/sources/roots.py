@@ -40,6 +40,13 @@ def roots_file() -> Path:
     return platformdirs.user_config_path("wordnet-splits") / "roots.toml"
 
 
+def checked_roots(roots: Roots | None) -> Roots:
+    """Return the roots; SourceError if they are anything but a folder for each source."""
+    if roots is None or isinstance(roots, Mapping):
+        return roots or {}
+    raise SourceError(f"must be {{SOURCE: FOLDER, ...}}, got {roots!r}", where="roots")
+
+
 def resolve_root(name: str, roots: Roots | None = None, sources: Sources = LOCAL) -> Path | None:
     """Return the root of a source, or None where none is configured.
 
@@ -73,7 +80,7 @@ def declare_roots(roots: Roots | None = None, sources: Sources = LOCAL) -> None:
     UnknownNameError : a root, or a line of ``roots.toml``, is of an unknown source.
     SourceError, DataError : ``roots.toml`` or a ``dataset.toml`` is malformed.
     """
-    for name, folder in (roots or {}).items():
+    for name, folder in checked_roots(roots).items():
         check_source(name, expand_home(folder, where="--root"), sources, where="--root")
     for key, value in os.environ.items():
         if key.startswith(VARIABLE_PREFIX) and value:

@@ -87,6 +87,11 @@ def test_a_named_head_gives_its_input_and_no_matrix_where_something_follows() ->
         load_model(module, device="cpu", head="fcc")
 
 
+def test_a_class_of_networks_is_no_network() -> None:
+    with raises(DataError, where="Branches", naming="Branches()"):
+        load_model(Branches, device="cpu")
+
+
 def test_maps_before_a_convolutional_head_are_averaged() -> None:
     network = nn.Sequential(nn.Conv2d(3, 8, 1), nn.Conv2d(8, 5, 1), nn.AdaptiveAvgPool2d(1), nn.Flatten())
     model = load_model(network, device="cpu", head="1")

@@ -12,6 +12,7 @@ from tests.raising import mentions, raises
 from tests.wordnet_splits.datasets.sources.layout_table import DTD, OPENOOD, TINY_VAL, files, openood
 from tests.wordnet_splits.datasets.sources.trees import flat, in_class_folders
 from wordnet_splits.base import errors
+from wordnet_splits.benchmark.images.raw_images import open_sources
 from wordnet_splits.datasets.sources import open_source, roots
 from wordnet_splits.datasets.sources.roots import read_roots_file
 
@@ -35,6 +36,12 @@ def test_nothing_configured_is_no_root() -> None:
     assert roots.resolve_root("dtd") is None
     assert roots.resolve_root("dtd", {"svhn": Path("/svhn")}) is None
     assert roots.all_roots() == {}
+
+
+def test_one_folder_is_no_table_of_roots() -> None:
+    for read in (roots.all_roots, lambda given: open_sources(["dtd"], given, {})):
+        with raises(errors.SourceError, where="roots", naming="/data"):
+            read("/data")
 
 
 def test_the_order_is_flag_environment_file(config: Path, monkeypatch: pytest.MonkeyPatch) -> None:
