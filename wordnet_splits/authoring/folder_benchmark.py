@@ -302,12 +302,13 @@ def _no_threshold(counts: Thresholds, dataset: Declaration, command: str | None)
     rows = counts.rows()
     kin = sum(row["relation"] is not None for row in rows)
     unmapped = sum(row["value"] is None for row in rows)
+    noun = "synset" if dataset.hierarchy is None else "node"
     if rows and unmapped == len(rows):
-        what, hint = f"none of {counted(len(rows), 'class')} has a synset", "map classes by hand"
+        what, hint = f"none of {counted(len(rows), 'class')} has a {noun}", "map classes by hand"
     else:
         what = (
             f"no threshold yields both near and far classes: {counts.equal:,} equal a known class, {kin:,} "
-            f"are above or below one, {unmapped:,} have no synset, and {len(rows) - kin - unmapped:,} remain"
+            f"are above or below one, {unmapped:,} have no {noun}, and {len(rows) - kin - unmapped:,} remain"
         )
         hint = "give other classes, or other known ones"
     if command is not None:

@@ -33,7 +33,8 @@ def command(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch,
 @pytest.mark.docs
 def test_the_page_runs_as_it_stands(tmp_path: Path) -> None:
     pytest.importorskip("torch", reason="the loader needs torch")
-    pytest.importorskip("datasets", reason="reads what was published")
+    for package in ("datasets", "mlcroissant"):
+        pytest.importorskip(package, reason="reads what was published")
     (tmp_path / "new").mkdir()
     for number in range(5):  # as large as those of the page: one network takes both
         own.picture(1000 + number).resize((8, 8)).save(tmp_path / "new" / f"new {number}.png")

@@ -90,8 +90,7 @@ def list_benchmarks(manifests: Path | None = None, names: Sequence[str] = ()) ->
 
     Parameters
     ----------
-    manifests : folder of frozen manifests; the usual folders by default.
-    names : benchmarks to list, by name, path or address; all by default.
+    manifests, names : folder of frozen manifests; benchmarks by name, path or address. All by default.
 
     Examples
     --------
