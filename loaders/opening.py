@@ -152,11 +152,8 @@ def _from_roots(
     sources = open_sources(list(source_of.values()), roots, manifest.declarations)
     opened = {}
     if not allow_missing:
-        try:
-            require_roots(manifest, tables, sources)
-        except SourceError as error:
-            what = f"{error.what}, and no packed folder holds them" if packed else error.what
-            raise SourceError(what, where=error.where, hint=error.hint) from None
+        more = ", and no packed folder holds them" if packed else ""
+        require_roots(manifest, tables, sources, more=more)
     for name in sorted(set(source_of.values())):
         source_parts = [part for part in tables if source_of[part] == name]
         for part, available in zip(

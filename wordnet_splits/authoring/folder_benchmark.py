@@ -165,6 +165,7 @@ def make_benchmark(
     used_roots: dict[str, Path | str] = {**of_known, dataset.name: folder}
     flags = [word for n, r in used_roots.items() for word in ("--root", f"{n}={r}")]
     declared_flags = [*flags, *(() if beside is None else ("--declared", beside))]
+    no_train = () if train else ("--no-train",)
 
     steps.begin("sources", "inventory", dataset.name, *declared_flags)
     inventory = make_inventory(dataset.name, roots=used_roots, workers=workers, progress=progress)
@@ -176,15 +177,13 @@ def make_benchmark(
     counts = thresholds(dataset.name, against, measure=MEASURE, of=of_list)
     chosen = counts.balanced
     if chosen is None:
-        no_train_flags = declared_flags if train else ["--no-train", *declared_flags]
-        proposal = _own_classes_as_known(name, out, counts, dataset, no_train_flags)
+        proposal = _own_classes_as_known(name, out, counts, dataset, [*no_train, *declared_flags])
         raise _no_threshold(counts, dataset, proposal)
     steps.end(*_sizes_by_threshold(counts, chosen), chosen.sentence)
 
     path = out / f"{name}.toml"
     bound = f"{dataset.name}:{MEASURE}={np.format_float_positional(chosen.threshold)}"
     groups = ("--id", known_classes.text, "--near", bound, "--far", bound)
-    no_train = () if train else ("--no-train",)
     steps.begin("new", name, *groups, *no_train, *declared_flags, "--out", path)
     recipe = new_recipe(
         name,

@@ -81,9 +81,8 @@ class NewRecipe:
     def as_dict(self) -> dict[str, Any]:
         """Return what ``new --json`` prints."""
         rows = [row.model_dump() for row in self.groups]
-        return {**vars(self), "out": str(self.out), "groups": rows, "power": self.power} | {
-            "verdict": self.verdict.as_dict()
-        }
+        verdict = self.verdict.as_dict()
+        return {**vars(self), "out": str(self.out), "groups": rows, "power": self.power, "verdict": verdict}
 
 
 def new_recipe(

@@ -2,34 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from wordnet_splits.base.terminal.options import Json, Manifests, RootOptions
-from wordnet_splits.base.terminal.output import DONE, print_lines, print_result, print_table, to_stdout
+from wordnet_splits.base.terminal.options import Json, Manifests, RootOptions, WordNet
+from wordnet_splits.base.terminal.output import (
+    DONE,
+    NEGATIVE,
+    print_lines,
+    print_result,
+    print_table,
+    to_stdout,
+)
 from wordnet_splits.cli.main import app
 from wordnet_splits.datasets.sources.roots import parse_roots
-
-if TYPE_CHECKING:
-    from wordnet_splits.benchmark.checks.doctor import Awaited, BenchmarkState, Diagnosis, SourceState
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
-
-from wordnet_splits.base.terminal.options import (
-    WordNet,
-)
-from wordnet_splits.base.terminal.output import (
-    NEGATIVE,
-)
 from wordnet_splits.wordnet.taxonomy import load
 
 if TYPE_CHECKING:
+    from wordnet_splits.benchmark.checks.doctor import Awaited, BenchmarkState, Diagnosis, SourceState
     from wordnet_splits.datasets.catalog.check import CatalogReport
-
 
 SHOWN_NAMES = 3
 

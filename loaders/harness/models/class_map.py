@@ -65,10 +65,12 @@ class LabelSpace:
         classes = tuple(entry.class_id for entry in load_catalog(source))
         return classes if all(map(_WNID.fullmatch, classes)) else None
 
-    @property
-    def has_wnids(self) -> bool:
-        """Whether there are labels, and every class is a synset."""
-        return bool(self.labels) and all(x.wnids or _WNID.fullmatch(x.class_id) for x in self.labels)
+    def is_covered_by(self, source: str) -> bool:
+        """Whether every label can be matched with a class of `classes_of`, without any other information."""
+        if source in self.sources:
+            return True
+        has_wnids = bool(self.labels) and all(x.wnids or _WNID.fullmatch(x.class_id) for x in self.labels)
+        return has_wnids and self.classes_of(source) is not None
 
     @property
     def has_numbers(self) -> bool:

@@ -236,14 +236,9 @@ class Model:
         mapping, classes = self.choice.mapping, self.classes
         if self._numbered and not space.has_numbers:
             classes = None
-        of_source = self.source_of_classes
-        if (
-            mapping is None
-            and classes is None
-            and of_source
-            and (of_source in space.sources or space.has_wnids)
-        ):
-            mapping = of_source
+        published = self.source_of_classes
+        if mapping is None and classes is None and published and space.is_covered_by(published):
+            mapping = published
         return class_map(
             space,
             width,

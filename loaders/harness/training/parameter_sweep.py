@@ -31,6 +31,7 @@ from .checkpoint import record_validation
 from .data import Images, load_validation_data
 from .fitting import TrainedRun
 from .machine import choose_machine
+from .methods.interface import Method
 from .recipe import TrainingRecipe, load_recipe
 from .runs import train_recipe
 
@@ -66,7 +67,7 @@ def train_sweep(
     out: str | Path,
     values: Mapping[str, Sequence[Any]],
     *,
-    method: str | None = None,
+    method: str | Method | None = None,
     detector: str = "msp",
     **options: Any,
 ) -> TrainingSweep:

@@ -158,9 +158,9 @@ class TrainingRecipe(BaseModel):
     @property
     def margin(self) -> int:
         """Pixels on each side of a train image by which ``crop-flip`` moves its window; 0 for others."""
-        return (
-            (self.resize.short - self.resize.side) // 2 if self.resize and self.augment == "crop-flip" else 0
-        )
+        if self.resize is None or self.augment != "crop-flip":
+            return 0
+        return (self.resize.short - self.resize.side) // 2
 
     def as_dict(self) -> dict[str, Any]:
         """Return the recipe as JSON-serialisable data for checkpoints.
@@ -170,24 +170,29 @@ class TrainingRecipe(BaseModel):
         unset = {name for name in OFTEN_UNSET if getattr(self, name) is None}
         return self.model_dump(mode="json", by_alias=True, exclude=unset)
 
-    def build_method(self) -> Method:
-        """Return the training method; only this call imports the method's code, and with it torch."""
+    def build_method(self, parameters: Mapping[str, Any] | None = None) -> Method:
+        """Return the training method, with other parameters if given; this imports its code, and torch."""
         from .methods.registry import get_method
 
-        return get_method(self.method.name, self.method.parameters, where=f"training recipe {self.name}")
+        parameters = parameters or self.method.parameters
+        return get_method(self.method.name, parameters, where=f"training recipe {self.name}")
 
-    def with_method(self, text: str) -> TrainingRecipe:
-        """Return the recipe with another method, ``NAME[parameter=value]`` or ``MODULE:NAME``.
+    def with_method(self, method: str | Method) -> TrainingRecipe:
+        """Return the recipe with another method: ``NAME[parameter=value]``, ``MODULE:NAME``, or an instance.
 
         Its name is appended to the recipe's name, and the change is noted in ``differs``. Of the recipe's own
         method, the parameters that are not given are kept.
         """
-        name, parameters = parse_named(text, where="--method")
+        if not isinstance(method, str):
+            from .methods.registry import with_instance
+
+            return with_instance(self, method)
+        name, parameters = parse_named(method, where="--method")
         if name == self.method.name and not parameters:
             return self
         kept = self.method.parameters if name == self.method.name else {}
         place = "other parameters as in the recipe" if kept else f"in place of {self.method.name}"
-        return self.with_note(text, f"method {text} {place}", method={"name": name, **kept, **parameters})
+        return self.with_note(method, f"method {method} {place}", method={"name": name, **kept, **parameters})
 
     def with_note(self, addition: str, note: str, **changes: Any) -> TrainingRecipe:
         """Return the recipe with an addition to its name, a note in ``differs``, and other values of keys.
@@ -245,12 +250,10 @@ class TrainingRecipe(BaseModel):
         ------
         UnknownNameError : no such parameter. DataError : a value of the wrong type, or one given twice.
         """
-        from .methods.registry import get_method
-
         recipes: dict[str, TrainingRecipe] = {}
         for row in product(*values.values()):
             chosen = {**self.method.parameters, **dict(zip(values, row, strict=True))}
-            method = get_method(self.method.name, chosen, where=f"training recipe {self.name}")
+            method = self.build_method(chosen)
             chosen |= {name: getattr(method, name) for name in values}
             texts = [f"{name} {chosen[name]}" for name in values]
             note = f"{self.method.name} with {' and '.join(texts)}"
@@ -273,13 +276,8 @@ class TrainingRecipe(BaseModel):
 def _one_of(kind: str, name: str, names: Any) -> None:
     if name not in names:
         near = difflib.get_close_matches(name, list(names), n=2, cutoff=0.5)
-        raise ValueError(
-            f"unknown {kind} {name!r}; {'did you mean' if near else 'known:'} {_or(near or names)}"
-        )
-
-
-def _or(names: Any) -> str:
-    return " or ".join(repr(n) for n in names) or "none"
+        meant = " or ".join(map(repr, near or names)) or "none"
+        raise ValueError(f"unknown {kind} {name!r}; {'did you mean' if near else 'known:'} {meant}")
 
 
 def recipe_names() -> tuple[str, ...]:
@@ -334,9 +332,9 @@ def _read_extended(name: str, within: tuple[str, ...] = ()) -> dict[str, Any]:
         merged["differs"] = [d for table in (base, data, changes) for d in table.get("differs", ())]
         merged["title"] = f"{data['title']}, with the settings of {base['name']}"
     else:
-        data = _read(name)
-        base_name = data.pop("extends", None)
-        merged = {**(_read_extended(str(base_name), (*within, name)) if base_name else {}), **data}
+        merged = _read(name)
+        if base_name := merged.pop("extends", None):
+            merged = {**_read_extended(str(base_name), (*within, name)), **merged}
     return merged
 
 

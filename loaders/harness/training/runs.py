@@ -25,7 +25,6 @@ from .data import DeviceData, TrainingData, load_training_data
 from .fitting import Callback, TrainedRun, announce_cost, fit, same_request
 from .machine import Machine, choose_machine, reproducible
 from .methods.interface import BACKBONE, Method
-from .methods.registry import with_instance
 from .recipe import Run, TrainingRecipe, load_recipe
 from .starting import open_start, with_start
 from .trainer import Trainer
@@ -94,10 +93,7 @@ def train_recipe(
     given = {"epochs": epochs, "images": images, "steps": steps, "batch": batch}
     check_counts(where="train", **{name: count for name, count in given.items() if count is not None})
     recipe = load_recipe(recipe, trust_model=trust_model) if isinstance(recipe, str) else recipe
-    if isinstance(method, Method):
-        recipe = with_instance(recipe, method)
-    elif method is not None:
-        recipe = recipe.with_method(method)
+    recipe = recipe if method is None else recipe.with_method(method)
     recipe = recipe if start is None else with_start(recipe, start)
     trial = steps is not None or batch is not None
     epochs = 1 if epochs is None and trial else epochs

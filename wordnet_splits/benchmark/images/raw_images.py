@@ -220,7 +220,7 @@ def awaiting_parts(manifest: Manifest, groups: Collection[str], splits: Collecti
     return [f"{row.group} {row.split}" for row in rows]
 
 
-def no_root(missing: Mapping[str, str]) -> SourceError:
+def no_root(missing: Mapping[str, str], more: str = "") -> SourceError:
     """Build the error for groups whose sources have no root.
 
     Parameters
@@ -234,14 +234,16 @@ def no_root(missing: Mapping[str, str]) -> SourceError:
     else:
         what = f"group {group} needs the images of {source}, which has no root"
         hint = f"give --root {source}=DIR, roots={{'{source}': DIR}} or {root_variable(source)}"
-    return SourceError(what, where=", ".join(missing), hint=hint)
+    return SourceError(what + more, where=", ".join(missing), hint=hint)
 
 
-def require_roots(manifest: Manifest, parts: Collection[Part], sources: Mapping[str, Source]) -> None:
-    """Raise SourceError that names all sources of ``parts`` that have no root."""
+def require_roots(
+    manifest: Manifest, parts: Collection[Part], sources: Mapping[str, Source], *, more: str = ""
+) -> None:
+    """Raise SourceError that names all sources of ``parts`` that have no root; ``more`` follows."""
     source_of = {manifest.source_of(group): group for _, group in reversed(list(parts))}
     if missing := {name: group for name, group in sorted(source_of.items()) if name not in sources}:
-        raise no_root(missing)
+        raise no_root(missing, more)
 
 
 def present(source: Source, ids: pa.ChunkedArray | pa.Array) -> npt.NDArray[np.bool_]:

@@ -12,7 +12,7 @@ import loaders
 from loaders.harness.training import fitting
 from loaders.harness.training.choices import NETWORKS
 from loaders.harness.training.methods.classification import Softmax
-from loaders.harness.training.methods.registry import get_method, with_instance
+from loaders.harness.training.methods.registry import get_method
 from loaders.harness.training.recipe import Resizing, Run, load_recipe, recipe_names
 from tests.raising import raises
 from wordnet_splits.base.errors import DataError, RecipeError, SplitsError, UnknownNameError
@@ -216,8 +216,8 @@ def test_a_module_is_copied_trained_from_its_weights_and_evaluated() -> None:
 @pytest.mark.parametrize("text", ["softmax", "logitnorm[tau=0.125]", "confbranch", f"{__name__}:Halved"])
 def test_a_method_is_an_instance_or_its_text(text: str) -> None:
     recipe, instance = load_recipe("digits-demo"), get_method(text)
-    assert with_instance(recipe, instance).build_method() == recipe.with_method(text).build_method()
-    assert (with_instance(recipe, instance) is recipe) == (text == "softmax")
+    assert recipe.with_method(instance).build_method() == recipe.with_method(text).build_method()
+    assert (recipe.with_method(instance) is recipe) == (text == "softmax")
 
 
 def test_a_method_that_no_name_finds_is_refused() -> None:
@@ -226,7 +226,7 @@ def test_a_method_that_no_name_finds_is_refused() -> None:
         pass
 
     with raises(DataError, where="Local"):
-        with_instance(load_recipe("digits-demo"), Local())
+        load_recipe("digits-demo").with_method(Local())
 
 
 def test_progress_shows_the_recipe_and_the_costs(
