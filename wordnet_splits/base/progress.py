@@ -77,7 +77,7 @@ class PartOfTask:
     def advance(self, steps: int = 1, *, note: str = "") -> None:
         """Count steps as done, in the whole."""
         self.done += steps
-        self._whole.advance(steps, note=self._note)
+        self._whole.advance(steps, note=f"{self._note}, {note}" if note else self._note)
 
     def skip(self, steps: int) -> None:
         """Count steps as done before, in the whole."""

@@ -35,6 +35,7 @@ from ..models.trial import DEADLINE
 from ..results.metadata import DISJOINT, MetricOptions, fingerprints_of, metric_options
 from ..results.printing import (
     STORE,
+    BatchSize,
     Deadline,
     MeanOption,
     Over,
@@ -200,7 +201,7 @@ def run_evaluation(
     keep: Annotated[
         bool, typer.Option("--keep", help="With --merge: keep the parts, which are removed by default.")
     ] = False,
-    batch_size: Annotated[int, typer.Option(min=1, help="Images of a forward pass.")] = 128,
+    batch_size: BatchSize = None,
     workers: Annotated[
         int, typer.Option(min=0, help="Processes that read images; 0 is fastest for packed ones.")
     ] = 0,

@@ -27,7 +27,7 @@ from wordnet_splits.datasets.sources.roots import parse_roots
 
 from ..cli.main import app
 from ..models.trial import DEADLINE
-from ..results.printing import Deadline, MeanOption, StdOption, TrustModel
+from ..results.printing import BatchSize, Deadline, MeanOption, StdOption, TrustModel
 from ..results.results import Results
 
 if TYPE_CHECKING:
@@ -88,7 +88,7 @@ def export_detector(
     store: Annotated[
         Path | None, typer.Option(help="Folder of activations of `run`, so that no image is read again.")
     ] = None,
-    batch_size: Annotated[int, typer.Option(min=1, help="Images of a forward pass.")] = 128,
+    batch_size: BatchSize = None,
     workers: Annotated[int, typer.Option(min=0, help="Processes that read images.")] = 0,
     device: Device = None,
     trust_model: TrustModel = False,
@@ -189,7 +189,7 @@ def score_images(
     dependent: Annotated[
         bool, typer.Option("--dependent", help="With --fdr: the images may depend, as a video's frames do.")
     ] = False,
-    batch_size: Annotated[int, typer.Option(min=1, help="Images of a forward pass.")] = 64,
+    batch_size: BatchSize = None,
     device: Device = None,
     trust_model: TrustModel = False,
     deadline: Deadline = DEADLINE,

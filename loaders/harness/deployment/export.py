@@ -28,7 +28,6 @@ from ..detectors import ConfiguredDetector
 from ..detectors.parsing import find_label, one_detector
 from ..evaluation.fitting import fit_on_benchmark, require_inputs
 from ..evaluation.scoring import Fitted, confidence, detector_name, errors_of
-from ..extraction.activations import BATCH
 from ..extraction.extractor import BenchmarkImages, Extractor
 from ..extraction.outputs import GroupOutputs, ModelRun, Need, OutputSource, Store
 from ..models.model import Model
@@ -150,8 +149,8 @@ def export_detector(
     used_transform = _transform(network, images, groups, facts)
     with TemporaryDirectory() as temporary:
         used_store = Store(Path(inputs.store or temporary), permanent=inputs.store is not None)
-        batch_size, workers = inputs.batch_size or BATCH, inputs.workers or 0
-        extractor = Extractor(network, images, used_store, batch_size, workers, choose_progress(progress))
+        reading = inputs.batch_size, inputs.workers or 0, choose_progress(progress)
+        extractor = Extractor(network, images, used_store, *reading)
         model_outputs = extractor.run(facts.model)
         to_fit, to_calibrate, halved = model_outputs, model_outputs, _uses_validation(configured)
         if halved:

@@ -18,7 +18,7 @@ from wordnet_splits.base.untrusted import unreadable
 from wordnet_splits.datasets.sources.layouts.folders import is_image
 from wordnet_splits.metrics.conformal import BatchGuarantee
 
-from .shipped_detector import BATCH, ShippedDetector, in_batch
+from .shipped_detector import ShippedDetector, in_batch
 
 SCORED = "image confidence:float32 p_value:float64 in_distribution:bool"
 IMAGES = schema_of(f"{SCORED} problem")
@@ -87,7 +87,7 @@ def score_files(
     detector: ShippedDetector,
     paths: Sequence[str | Path],
     *,
-    batch_size: int = BATCH,
+    batch_size: int | None = None,
     progress: Progress | None = None,
     fdr: float | None = None,
     dependent: bool = False,
@@ -96,7 +96,7 @@ def score_files(
 
     Parameters
     ----------
-    fdr, dependent : as of `ShippedDetector.score`; the batch is all images of the paths.
+    batch_size, fdr, dependent : as of `ShippedDetector.score`; the batch is all images of the paths.
 
     Raises
     ------

@@ -30,6 +30,7 @@ from ..detectors import ConfiguredDetector
 from ..detectors.registry import configure
 from ..evaluation.run_evaluation import resolve_detectors
 from ..evaluation.scoring import Fitted, confidence
+from ..extraction.batch_size import propose_batch_size
 from ..extraction.extractor import Extractor
 from ..extraction.forward import refuse_unscaled
 from ..models.loading import load_model, names_code
@@ -53,7 +54,8 @@ from .detector_folder import (
     write_folder,
 )
 
-BATCH = 64
+FIRST_BATCH = 8
+"""Images of the first batch, with which a batch size is proposed."""
 
 
 class ImageScore(NamedTuple):
@@ -141,7 +143,7 @@ class ShippedDetector:
         self,
         images: Iterable[Any],
         *,
-        batch_size: int = BATCH,
+        batch_size: int | None = None,
         fdr: float | None = None,
         dependent: bool = False,
     ) -> list[ImageScore | BatchScore | SplitsError]:
@@ -149,6 +151,7 @@ class ShippedDetector:
 
         Parameters
         ----------
+        batch_size : of the forward passes; by default proposed for the network and its inputs.
         fdr : greatest acceptable share of ID images among the images flagged in this batch: scores are
             `BatchScore`; see `wordnet_splits.metrics.conformal.BatchGuarantee`.
         dependent : with ``fdr``, whether the images may depend on each other, as a video's frames do.
@@ -166,11 +169,18 @@ class ShippedDetector:
             raise DataError("only applies with a false-discovery rate", where="dependent", hint="give fdr")
         return None if fdr is None else BatchGuarantee(fdr, self.guarantee.images, dependent)
 
-    def stream(self, images: Iterable[Any], *, batch_size: int = BATCH) -> Iterator[ImageScore | SplitsError]:
+    def stream(
+        self, images: Iterable[Any], *, batch_size: int | None = None
+    ) -> Iterator[ImageScore | SplitsError]:
         """Yield what `score` returns, batch by batch."""
-        remaining = iter(images)
-        while batch := list(islice(remaining, batch_size)):
-            yield from self._score_batch([self._prepared(image) for image in batch])
+        prepared = map(self._prepared, images)
+        while batch := list(islice(prepared, batch_size or FIRST_BATCH)):
+            inputs = [tensor for tensor in batch if not isinstance(tensor, SplitsError)]
+            if batch_size is None and inputs and len(batch) == FIRST_BATCH:
+                with self.model.evaluating(self.transform):
+                    x = inputs[0][None].to(self.model.device, self.model.dtype)
+                    batch_size = propose_batch_size(self.model, x)
+            yield from self._score_batch(batch)
 
     def write(self, folder: str | Path, *, overwrite: bool = False) -> tuple[Path, ...]:
         """Write the detector as a folder of JSON and safetensors, and return its files.

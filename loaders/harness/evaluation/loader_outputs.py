@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,7 @@ from wordnet_splits.benchmark.manifest import Manifest, Part
 
 from ..data.arrays import Array, Arrays
 from ..extraction.activations import Activations
+from ..extraction.batch_size import LARGEST_BATCH, propose_batch_size
 from ..extraction.extractor import Extractor
 from ..extraction.forward import ImageName, compute_in_memory
 from ..extraction.outputs import ModelRun
@@ -74,7 +76,7 @@ class CustomImages:
     """
 
     sets: Mapping[str, Any]
-    batch_size: int
+    batch_size: int | None
     workers: int
     transform: Transform | None
     progress: Progress
@@ -85,6 +87,7 @@ class CustomImages:
     shapes: dict[str, tuple[int, ...]] = field(default_factory=dict)
     ranges: dict[str, PixelRange] = field(default_factory=dict)
     outputs: dict[tuple[int, str], Outputs] = field(default_factory=dict)
+    proposed: dict[tuple[int, str], int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         for set_name in require_sets(self.sets):
@@ -107,10 +110,10 @@ class CustomImages:
         digests: list[str] = []
         pixels = PixelRange()
         role, group, split = parse_set_name(set_name)
-        data = self.sets[set_name]
+        data, size = self.sets[set_name], self._batch_size(set_name, model)
 
         def batches(task: Task) -> Iterator[tuple[Tensor, list[ImageName]]]:
-            for images, batch_labels in self.batches(set_name):
+            for images, batch_labels in self.batches(set_name, size):
                 start = len(ids)
                 digests.extend(_digest(image) for image in images)
                 ids.extend(content_id(n, digests[n]) for n in range(start, start + len(images)))
@@ -176,7 +179,7 @@ class CustomImages:
         """Yield the first images of a set, with the model in evaluation mode."""
         set_name = self._set_name(split, name)
         with model.evaluating(self.transform_of(set_name)):
-            images, _ = next(iter(self.batches(set_name)))
+            images, _ = next(iter(self.batches(set_name, SAMPLED)))
             yield images[:SAMPLED].to(model.device, model.dtype)
 
     def extract(
@@ -224,8 +227,17 @@ class CustomImages:
         transform = self.transform or as_transform(function, transform_id="the dataset's own")
         return transform if self.std is None else replace(transform, std=self.std)
 
-    def batches(self, set_name: str) -> Iterator[tuple[Tensor, Any]]:
-        """Yield the images and labels of a set, batch by batch."""
+    def _batch_size(self, set_name: str, model: Model) -> int:
+        """Return the batch size of a dataset's images; by default proposed, once for a model and a set."""
+        data, key = self.sets[set_name], (id(model), set_name)
+        if self.batch_size is None and key not in self.proposed and is_dataset(data) and is_indexed(data):
+            for x, _ in islice(self.batches(set_name, 1), 1):
+                with model.evaluating(self.transform_of(set_name)):
+                    self.proposed[key] = propose_batch_size(model, x.to(model.device, model.dtype))
+        return self.batch_size or self.proposed.get(key, LARGEST_BATCH)
+
+    def batches(self, set_name: str, size: int) -> Iterator[tuple[Tensor, Any]]:
+        """Yield the images and labels of a set, batch by batch: of ``size`` images, or of a loader's size."""
         data = self.sets[set_name]
         if isinstance(data, Iterator):
             raise DataError(
@@ -238,7 +250,7 @@ class CustomImages:
         if is_dataset(data):
             workers = self.workers if is_indexed(data) else 0  # each worker would read a whole iterable
             collate = partial(self._collate, set_name)
-            data = DataLoader(data, batch_size=self.batch_size, num_workers=workers, collate_fn=collate)
+            data = DataLoader(data, batch_size=size, num_workers=workers, collate_fn=collate)
         try:
             for batch in data:
                 yield images_and_labels(batch, set_name)
@@ -290,7 +302,7 @@ def loader_runs(images: CustomImages, models: Models) -> tuple[Manifest, list[Mo
     for name, model_runs in models.items():
         for model in model_runs:
             images.read_all(model)
-            extractor = Extractor(model, images, batch_size=images.batch_size, progress=images.progress)
+            extractor = Extractor(model, images, progress=images.progress)
             runs.append(extractor.run(name, user_named=models.user_named))
     return images.manifest, runs
 

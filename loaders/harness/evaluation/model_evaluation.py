@@ -66,7 +66,7 @@ class EvaluationOptions:
     packed: PackedFolders | None = None
     allow_missing: bool = False
     store: str | Path | None = None
-    batch_size: int = 128
+    batch_size: int | None = None
     workers: int = 0
     progress: Progress = field(default_factory=Silent)
 
@@ -93,7 +93,7 @@ def evaluate(
     cut: int | None = None,
     prevalences: Sequence[float] = (0.5,),
     store: str | Path | None = None,
-    batch_size: int = 128,
+    batch_size: int | None = None,
     workers: int = 0,
     allow_missing: bool = False,
     progress: Progress | bool | None = None,
@@ -137,7 +137,8 @@ def evaluate(
     prevalences : additional shares of OOD for `aurc_unknown`.
     store : folder that keeps activations, so that no forward pass is repeated; by default they are
         discarded.
-    batch_size, workers : of the forward passes. Packed images are read fastest with 0 workers.
+    batch_size, workers : of the forward passes; by default the batch size is the stored activations', or else
+        proposed for the model and its inputs. Packed images are read fastest with 0 workers.
     progress : by default a bar for work longer than two seconds, in a terminal or a notebook only; ``False``
         disables progress, ``True`` prints lines of text outside a terminal.
     loading : options of `load_model`: ``device``, ``mapping``, ``background``, ``preprocess``, ...

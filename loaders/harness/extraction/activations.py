@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import torch
 from torch import Tensor
 
 from wordnet_splits.base.errors import DataError, unknown
@@ -29,6 +30,7 @@ from ..models.model import Model
 from ..models.reproducibility import Ranks, current_ranks, deterministic_kernels
 from ..models.transforms import choose_transform
 from ..probes import Probe, parse_probe, probe_name
+from .batch_size import propose_batch_size
 from .forward import BatchReader, ImageSet, SharedReader
 from .outputs import Store, StoredModel, image_names
 from .shards import (
@@ -41,10 +43,10 @@ from .shards import (
     differences,
     features_notes,
     note_batch_statistics,
+    settings,
 )
 from .stored_list import FORWARD, SHARD_ROWS, StoredList, list_key
 
-BATCH = 128
 OTHER_LISTS = "images were computed in other batches; equality is rtol 1e-4"
 
 
@@ -113,14 +115,15 @@ class ExtractionOptions:
 
     Attributes
     ----------
-    batch_size : halved, for the rest of the call, when memory runs out.
+    batch_size : halved, for the rest of the call, when memory runs out; by default that of the stored shards,
+        or else proposed, see `batch_size.propose_batch_size`.
     workers : processes that read images; 0: a thread.
     features_dtype : ``float32`` or ``float16``, for a new group.
     transform : by default the dataset's, else the model's, else the benchmark's.
     transform_id : name of a transform that is a plain function.
     """
 
-    batch_size: int = BATCH
+    batch_size: int | None = None
     workers: int = 0
     features_dtype: str = "float32"
     transform: Any = None
@@ -224,7 +227,7 @@ def _tasks(
     """Return each model's task: compute the images that no list has, or some ``shards`` of all images."""
     if options.features_dtype not in FEATURES_DTYPES:
         raise unknown("type of features", options.features_dtype, FEATURES_DTYPES)
-    if options.batch_size < 1 or options.batch_size > SHARD_ROWS:
+    if options.batch_size is not None and not 1 <= options.batch_size <= SHARD_ROWS:
         raise DataError(f"batch_size must be between 1 and {SHARD_ROWS}, not {options.batch_size}")
     for model, _ in work:
         if store.permanent and not model.identified:
@@ -288,20 +291,40 @@ def _compute(
                 notes.append(features_notes(task.features_lists, options.features_dtype))
                 for stored in task.lists:
                     check_list(task.model, stored, task.probes)
+        work, sizes = [(task, share) for task in tasks for share in task.shares], []
+        with ranks.all_ranks("the trial of a batch"):
+            if ranks.first:
+                sizes = [options.batch_size or _batch_size(task, share) for task, share in work]
+        for (_, share), size in zip(work, ranks.of_first(sizes), strict=True):
+            share.batch_size = size
         with ranks.all_ranks("the extraction"):
-            alike: dict[tuple[str, int], list[ModelShare]] = {}
+            alike: dict[tuple[str, int, int], list[ModelShare]] = {}
             for share in shares:
-                key = (share.stored.folder.name, share.stored.about.shard_rows)
+                size = share.batch_size
+                divides = 0 if size & (size - 1) == 0 else size  # powers of two divide the largest batch
+                key = (share.stored.folder.name, share.stored.about.shard_rows, divides)
                 alike.setdefault(key, []).append(share)
             for together in alike.values():
                 reader = SharedReader([share.reader for share in together], workers=options.workers)
                 rows = table.take(pa.array(together[0].rows))
                 progress = options.progress or Silent()
-                Extraction(together, reader, rows, ranks, options.batch_size, progress).run()
+                Extraction(together, reader, rows, ranks, progress).run()
         for share in shares:
             if share.only is None and share.forward:
                 note_batch_statistics(share.model, share.stored)  # every rank has written its shards
     return notes
+
+
+def _batch_size(task: _Task, share: ModelShare) -> int:
+    """Return the batch size of a model's stored shards of equal inputs and device, or else a proposal."""
+    inputs, model = share.stored.canary()[0], task.model
+    device = settings(model.device, model.dtype, 1)["device"]
+    for stored in (share.stored, *task.stored.lists):
+        if stored.about.canary.inputs.shape[1:] == list(inputs.shape[1:]):
+            for unit in task.units:
+                if (size := stored.batch_size(unit, device)) is not None:
+                    return size
+    return propose_batch_size(model, torch.from_numpy(inputs).to(model.device, model.dtype))
 
 
 def _opened(task: _Task, table: pa.Table, notes: Sequence[str]) -> Activations:

@@ -26,7 +26,7 @@ from ..models.model import Model
 from ..models.transforms import Transform
 from ..models.vision_language import leaked_class_names
 from ..probes import Probe, parse_probe, probe_name, restrict_to_columns
-from .activations import BATCH, Activations, extract, extract_together, output_width, sample_images
+from .activations import Activations, extract, extract_together, output_width, sample_images
 from .forward import ImageName, compute_in_memory
 from .outputs import GroupOutputs, ModelRun, Need, Store
 from .shards import settings
@@ -154,7 +154,7 @@ class Extractor:
     model: Model
     images: Images | None = None
     store: Store | None = None
-    batch_size: int = BATCH
+    batch_size: int | None = None
     workers: int = 0
     progress: Progress = field(default_factory=Silent)
     columns: ClassMap | None = None
@@ -246,7 +246,7 @@ class Extractor:
             self,
             model.name,
             model.origin,
-            settings(model.device, model.dtype, self.batch_size)["device"],
+            settings(model.device, model.dtype, 1)["device"],
             user_named,
             getattr(self.images, "allow_missing", False),
             getattr(model.module, "prompts", ""),

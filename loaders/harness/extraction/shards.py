@@ -56,6 +56,7 @@ class ModelShare:
     ----------
     rows : of the dataset, for each image of the list.
     only : shards to compute, all by default.
+    batch_size : images of a forward pass.
     """
 
     model: Model
@@ -65,6 +66,7 @@ class ModelShare:
     rows: Array
     forward: bool = True
     only: Collection[int] | None = None
+    batch_size: int = 1
     missing: dict[str, set[int]] = field(default_factory=dict)
 
     def find_missing(self) -> set[int]:
@@ -78,13 +80,16 @@ class ModelShare:
         return any(shard in shards for shards in self.missing.values())
 
     def compute(self, batch: ImageBatch, inputs: Tensor, table: pa.Table, outputs: Outputs) -> None:
-        """Apply the model and the probes that lack the shard of a batch."""
+        """Apply the model and the probes that lack the shard of a batch, in batches of its own size."""
         probes = {unit: probe for unit, probe in self.probes.items() if batch.shard in self.missing[unit]}
         forward = batch.shard in self.missing.get(FORWARD, ())
         names = image_ids(table.slice(batch.rows.start, len(batch.rows)))
-        for unit, arrays in compute(self.model, inputs, probes, names, forward=forward).items():
-            for name, tensor in arrays.items():
-                outputs.setdefault(unit, {}).setdefault(name, []).append(tensor.detach())
+        for start in range(0, len(names), self.batch_size):
+            part = slice(start, start + self.batch_size)
+            computed = compute(self.model, inputs[part], probes, names[part], forward=forward)
+            for unit, arrays in computed.items():
+                for name, tensor in arrays.items():
+                    outputs.setdefault(unit, {}).setdefault(name, []).append(tensor.detach())
 
 
 @dataclass
@@ -92,18 +97,27 @@ class Extraction:
     """One call's missing shards of a list of images, for one model or several: images are decoded once.
 
     The lists of all models are of the same images, in shards of the same size; ``table`` has their rows.
+    Batches of the models' largest size are read; each model computes them in batches of its own size.
     """
 
     shares: Sequence[ModelShare]
     reader: SharedReader
     table: pa.Table
     ranks: Ranks
-    batch_size: int
     progress: Progress
 
     def __post_init__(self) -> None:
         self.shards = self.shares[0].stored.shards
         self._current = self.shares[0]  # the computing model, named in errors
+
+    @property
+    def batch_size(self) -> int:
+        """The images that are read at once: the largest batch of a model."""
+        return max(share.batch_size for share in self.shares)
+
+    def _note(self) -> str:
+        sizes = sorted({share.batch_size for share in self.shares})
+        return f"batches of {', '.join(map(str, sizes))}"
 
     def run(self) -> None:
         """Compute and write the missing shards of this rank."""
@@ -164,7 +178,7 @@ class Extraction:
                         inputs = self.reader.model_input(number, batch)
                         share.compute(batch, inputs, self.table, outputs[number])
                         done += len(batch.rows)
-                        task.advance(len(batch.rows))
+                        task.advance(len(batch.rows), note=self._note())
             except BaseException:  # the shard begins again
                 task.advance(-done)
                 raise
@@ -176,7 +190,7 @@ class Extraction:
         self, writer: ThreadPoolExecutor, share: ModelShare, shard: int, outputs: Outputs, notes: list[str]
     ) -> list[Future[None]]:
         """Copy a model's shard to the host, check it, and submit its writing."""
-        shard_settings = settings(share.model.device, share.model.dtype, self.batch_size)
+        shard_settings = settings(share.model.device, share.model.dtype, share.batch_size)
         if notes:
             shard_settings["notes"] = notes
         arrays = {
@@ -218,8 +232,10 @@ class Extraction:
             )
         if self._current.model.device.type == "cuda":
             torch.cuda.empty_cache()
-        before, self.batch_size = self.batch_size, self.batch_size // 2
-        return f"out of memory at batch {before}: shard {shard} restarted at {self.batch_size}"
+        before, halved = self.batch_size, self.batch_size // 2
+        for share in self.shares:
+            share.batch_size = min(share.batch_size, halved)
+        return f"out of memory at batch {before}: shard {shard} restarted at {halved}"
 
 
 def out_of_memory(error: BaseException) -> bool:

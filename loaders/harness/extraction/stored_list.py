@@ -212,6 +212,13 @@ class StoredList:
         shards, folder = range(len(self.shards)) if among is None else sorted(among), self.path(unit)
         return [shard for shard in shards if not (folder / _record_name(shard)).is_file()]
 
+    def batch_size(self, unit: str, device: str) -> int | None:
+        """Return the batch size of the last finished shard of ``unit``; None without one on that device."""
+        missing = set(self.missing(unit))
+        last = next((shard for shard in reversed(range(len(self.shards))) if shard not in missing), None)
+        found = None if last is None else self._record(unit, last).settings
+        return found.batch_size if found is not None and found.device == device else None
+
     def write(self, unit: str, shard: int, arrays: Mapping[str, Array], settings: Mapping[str, Any]) -> None:
         """Write one shard of a unit: every array, then the record that makes it exist."""
         array_records = {

@@ -36,6 +36,14 @@ UserMetrics = Annotated[
         "--metric", help="A user's metric MODULE:NAME, computed next to the built-in ones; repeatable."
     ),
 ]
+BatchSize = Annotated[
+    int | None,
+    typer.Option(
+        "--batch-size",
+        min=1,
+        help="Images of a forward pass; by default proposed for the model, its inputs and the device.",
+    ),
+]
 TrustModel = Annotated[
     bool,
     typer.Option(
