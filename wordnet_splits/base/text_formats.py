@@ -211,7 +211,7 @@ Model = TypeVar("Model", bound=BaseModel)
 class StrictModel(BaseModel):
     """Base of the schemas of files that we write and read back: frozen, no unknown keys, no conversions."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, protected_namespaces=())
 
 
 def validate(

@@ -128,6 +128,7 @@ def test_pages_and_cards_name_the_hierarchy_and_its_files(built: Path, command: 
         for f in Path("site/data").rglob("*.js")
     ]
     assert not any("WordNet" in page for page in pages)
+    pytest.importorskip("yaml", reason="cards are written with it")
     assert command("hub", "publish", built, "--out", "published").code == 0
     card = Path("published/README.md").read_text()
     croissant = json.loads(Path("published", own_tree.BENCHMARK, "croissant.json").read_text())
