@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -299,7 +299,7 @@ def diff_benchmarks(
     json: Json = False,
 ) -> int:
     """Show which classes, roles and images differ between two manifests."""
-    from wordnet_splits.benchmark.manifest.diff import describe_diff
+    from wordnet_splits.benchmark.manifest.diff import describe_diff, row_words
     from wordnet_splits.benchmark.resolve import load_manifest
 
     difference = describe_diff(*(load_manifest(name, as_shipped=False) for name in (a, b)))
@@ -310,20 +310,11 @@ def diff_benchmarks(
             parts = {f"only in {a}": table.only_a, f"only in {b}": table.only_b, "changed": table.changed}
             for title, rows in parts.items():
                 to_stdout(f"{kind} {title}: {len(rows):,}")
-                print_first([f"  {_row_words(row)}" for row in rows], SHOWN_ROWS, write=to_stdout)
+                print_first([f"  {row_words(row)}" for row in rows], SHOWN_ROWS, write=to_stdout)
         to_stdout("the same" if difference.same else "different")
 
     print_result(difference, json, print_difference)
     return DONE if difference.same else NEGATIVE
-
-
-def _row_words(row: Mapping[str, Any]) -> str:
-    """Return a class or image of a diff in words; of a changed one, the columns that differ."""
-    if "a" in row:
-        a, b = row["a"], row["b"]
-        return f"{_row_words(a)}; " + ", ".join(f"{k} {a[k]} -> {b[k]}" for k in a if a[k] != b[k])
-    where = " ".join(filter(None, (row["role"], row.get("split"), row["group"] and f"in {row['group']}")))
-    return f"{row['source']} {row.get('image_id', row['class_id'])}: {where}"
 
 
 def _compared(check: CheckedGroup) -> str:

@@ -27,8 +27,8 @@ from wordnet_splits.metrics.conformal import BatchGuarantee, ConformalGuarantee,
 from ..data.arrays import Array
 from ..data.parameters import format_named, parse_named
 from ..detectors import ConfiguredDetector
+from ..detectors.parsing import resolve_detectors
 from ..detectors.registry import configure
-from ..evaluation.run_evaluation import resolve_detectors
 from ..evaluation.scoring import Fitted, confidence
 from ..extraction.batch_size import propose_batch_size
 from ..extraction.extractor import Extractor

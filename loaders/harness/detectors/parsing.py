@@ -218,6 +218,16 @@ def detector_from_object(detector: Any) -> ConfiguredDetector:
     return configure(spec, explicit, label=spec.name)
 
 
+def resolve_detectors(detectors: str | Sequence[Any], benchmark: str) -> list[ConfiguredDetector]:
+    """Return detectors from names and objects, each label once."""
+    items = [detectors] if isinstance(detectors, str) or not isinstance(detectors, Iterable) else detectors
+    configured = (
+        parse_detectors(item, benchmark=benchmark) if isinstance(item, str) else [detector_from_object(item)]
+        for item in items
+    )
+    return without_duplicates(detector for of_item in configured for detector in of_item)
+
+
 def registered_label(label: str) -> str:
     """Return a label of results with the detector's registered name in place of an alias."""
     name, bracket, parameters = label.partition("[")

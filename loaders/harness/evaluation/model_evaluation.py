@@ -6,7 +6,6 @@ import weakref
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import nullcontext, suppress
-from copy import copy
 from dataclasses import dataclass, field, replace
 from functools import partial
 from inspect import signature
@@ -21,12 +20,19 @@ from wordnet_splits.benchmark.resolve import load_manifest
 from wordnet_splits.datasets.sources.roots import Roots
 
 from ...opening import PackedFolders
+from ..detectors.parsing import resolve_detectors
 from ..extraction.array_jobs import ComputedPart, extract_part
 from ..extraction.extractor import BenchmarkImages, Extractor, Plan, read_together
 from ..extraction.outputs import ModelRun, Store
 from ..models.loading import Models, load_model, open_runs
 from ..models.model import Model
-from ..models.transforms import Normalise, Transform, as_transform, input_transform, with_transform
+from ..models.transforms import (
+    Normalise,
+    Transform,
+    as_transform,
+    common_transform,
+    with_transform,
+)
 from ..results.clusters import refuse_subtrees
 from ..results.metadata import MetricOptions, metric_options
 from ..results.results import Results
@@ -38,7 +44,6 @@ from .run_evaluation import (
     evaluate_runs,
     refuse_equal_models,
     require_clusters,
-    resolve_detectors,
 )
 
 LOADING_OPTIONS = tuple(signature(load_model).parameters)[1:]
@@ -368,7 +373,7 @@ def _evaluate_sets(
     models = open_runs(model, loading)
     inputs = _inputs(models, transform)
     if isinstance(transform, str):
-        transform = _common_transform(models, transform, normalise)
+        transform = common_transform(models, transform, normalise)
     images = CustomImages(
         sets,
         options.batch_size,
@@ -391,18 +396,3 @@ def _evaluate_sets(
         notes=images.notes(),
         progress=options.progress,
     )
-
-
-def _common_transform(models: Models, name: str, normalise: Normalise | None) -> Transform:
-    """Return a named transform with a normalisation, by default the models' common one."""
-    runs = [copy(run) for model_runs in models.values() for run in model_runs]
-    for run in runs if normalise else ():
-        run.normalise = normalise
-    transforms = {made.key: made for made in (input_transform(run, name) for run in runs)}
-    if len(transforms) > 1:
-        raise DataError(
-            "the models state different normalisations of their inputs",
-            where="evaluate",
-            hint="evaluate one at a time, or give mean and std",
-        )
-    return next(iter(transforms.values()))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -20,9 +19,9 @@ from wordnet_splits.benchmark.manifest import Manifest
 from wordnet_splits.metrics import METRICS
 
 from ..data.arrays import Array
-from ..detectors import DETECTORS, ConfiguredDetector, detector_from_object, parse_detectors
-from ..detectors.parsing import without_duplicates
-from ..extraction.outputs import GroupOutputs, ModelRun
+from ..detectors import DETECTORS, ConfiguredDetector
+from ..detectors.parsing import resolve_detectors
+from ..extraction.outputs import GroupOutputs, ModelRun, outputs_key
 from ..results.clusters import clusters_of_intervals
 from ..results.metadata import (
     DISJOINT,
@@ -194,26 +193,6 @@ def refuse_equal_models(runs: Sequence[ModelRun], benchmark: str) -> None:
             )
 
 
-def resolve_detectors(detectors: str | Sequence[Any], benchmark: str) -> list[ConfiguredDetector]:
-    """Return detectors from names and objects, each label once."""
-    items = [detectors] if isinstance(detectors, str) or not isinstance(detectors, Iterable) else detectors
-    configured = (
-        parse_detectors(item, benchmark=benchmark) if isinstance(item, str) else [detector_from_object(item)]
-        for item in items
-    )
-    return without_duplicates(detector for of_item in configured for detector in of_item)
-
-
-def outputs_key(groups: Iterable[GroupOutputs]) -> str:
-    """Return the key of a model that is known by its outputs alone: the SHA-256 of all outputs."""
-    state = hashlib.sha256()
-    for outputs in groups:
-        for name in sorted({"features", "logits"} & set(outputs.arrays)):
-            for chunk in outputs.arrays.chunks():
-                state.update(np.ascontiguousarray(chunk[name]).tobytes())
-    return state.hexdigest()
-
-
 @dataclass
 class _Evaluation:
     """An evaluation in progress."""
@@ -281,19 +260,13 @@ class _Evaluation:
 
     def _add_images(self, test: Mapping[str, GroupOutputs], name: str) -> None:
         """Keep the images of the first network; raise DataError if another network's images differ."""
-        images = pa.concat_tables(
-            pa.table(
-                {
-                    "source": outputs.table["source"],
-                    "image_id": outputs.table["image_id"],
-                    "class_id": outputs.table["class_id"],
-                    "group": pa.repeat(pa.scalar(group), outputs.arrays.n),
-                    "role": pa.repeat(pa.scalar(self.sets.test[group]), outputs.arrays.n),
-                    "label": outputs.table["label"],
-                }
-            ).cast(IMAGES)
-            for group, outputs in test.items()
-        ).combine_chunks()
+        tables = []
+        for group, outputs in test.items():
+            named = {"group": group, "role": self.sets.test[group]}
+            columns = {name: pa.repeat(pa.scalar(text), outputs.arrays.n) for name, text in named.items()}
+            columns |= {name: outputs.table[name] for name in IMAGES.names if name not in named}
+            tables.append(pa.table(columns).select(IMAGES.names).cast(IMAGES))
+        images = pa.concat_tables(tables).combine_chunks()
         if self.images is not None and not images.equals(self.images):
             raise DataError("saw other images than the first network", where=name)
         self.images = images

@@ -375,3 +375,13 @@ class StoredModel:
             name: ArrayView.concat([opened[number][name].rows(start, stop) for number, start, stop in runs])
             for name in names
         }
+
+
+def outputs_key(groups: Iterable[GroupOutputs]) -> str:
+    """Return the key of a model that is known by its outputs alone: the SHA-256 of all outputs."""
+    state = hashlib.sha256()
+    for outputs in groups:
+        for name in sorted({"features", "logits"} & set(outputs.arrays)):
+            for chunk in outputs.arrays.chunks():
+                state.update(np.ascontiguousarray(chunk[name]).tobytes())
+    return state.hexdigest()

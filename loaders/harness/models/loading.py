@@ -315,14 +315,12 @@ def from_object(model: Any, request: ModelRequest, name: str | None = None) -> L
             code = "\n".join(str(part.code) for part in model.modules() if hasattr(part, "code"))
             network = _FunctionNetwork(model, request.model_id or name)
             return LoadedModel(request.model_id or name, model, f"{model!r}\n{code}", network)
-        if isinstance(model, ZeroShot):
-            return LoadedModel(request.model_id or name, model, repr(model), classes=model.classes)
-        return LoadedModel(request.model_id or name, model, repr(model), **_stated_facts(model, request))
+        facts = {"classes": model.classes} if isinstance(model, ZeroShot) else _stated_facts(model, request)
+        return LoadedModel(request.model_id or name, model, repr(model), **facts)
     if isinstance(model, type) and issubclass(model, nn.Module):
         raise DataError("is a class, not a network", where=name, hint=f"give an instance, as in {name}()")
     if not callable(model):
-        hint = "give a module, a function or a name"
-        raise DataError(f"{type(model).__name__} is not a model", where=name, hint=hint)
+        raise DataError(f"{type(model).__name__} is not a model", where=name, hint="give a module, or a name")
     if request.weights is not None:
         raise DataError("weights cannot be loaded into a function", where=name)
     network = _FunctionNetwork(model, request.model_id or name)

@@ -333,6 +333,23 @@ def named_transform(model: Model, name: str, normalise: Normalise | None) -> Tra
     return evaluation_transform(name, normalise.mean, normalise.std)
 
 
+def common_transform(
+    models: Mapping[str, Sequence[Model]], name: str, normalise: Normalise | None
+) -> Transform:
+    """Return a named transform with a normalisation, by default the models' common one."""
+    runs = [copy.copy(run) for model_runs in models.values() for run in model_runs]
+    for run in runs if normalise else ():
+        run.normalise = normalise
+    transforms = {made.key: made for made in (input_transform(run, name) for run in runs)}
+    if len(transforms) > 1:
+        raise DataError(
+            "the models state different normalisations of their inputs",
+            where="evaluate",
+            hint="evaluate one at a time, or give mean and std",
+        )
+    return next(iter(transforms.values()))
+
+
 def as_image(image: Any) -> Image.Image:
     """Return an image as PIL RGB: of Pillow, a path, or uint8 pixels (h, w, 3) or (h, w)."""
     if isinstance(image, Image.Image):

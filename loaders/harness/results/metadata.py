@@ -303,11 +303,7 @@ class ResultsMetadata(MetadataPart):
     @property
     def fingerprints(self) -> dict[str, str | None]:
         """The fingerprints that all results on a benchmark share; see `fingerprints_of`."""
-        return {
-            "images": self.images_fingerprint,
-            "evaluation": self.evaluation_fingerprint,
-            "sources": self.sources_fingerprint,
-        }
+        return {name: getattr(self, f"{name}_fingerprint") for name in FINGERPRINT_SUBJECTS}
 
     @property
     def models(self) -> tuple[str, ...]:

@@ -339,3 +339,12 @@ def _image_sentences(
         elif a["image_id"] != b["image_id"] and name == a["class_id"]:
             changes[f"of class {b['class_id']} renamed"] += 1
     yield from (f"{counted(count, 'image')} {change}" for change, count in sorted(changes.items()))
+
+
+def row_words(row: Mapping[str, Any]) -> str:
+    """Return a class or image of a diff in words; of a changed one, the columns that differ."""
+    if "a" in row:
+        a, b = row["a"], row["b"]
+        return f"{row_words(a)}; " + ", ".join(f"{k} {a[k]} -> {b[k]}" for k in a if a[k] != b[k])
+    where = " ".join(filter(None, (row["role"], row.get("split"), row["group"] and f"in {row['group']}")))
+    return f"{row['source']} {row.get('image_id', row['class_id'])}: {where}"
