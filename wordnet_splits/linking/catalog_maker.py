@@ -172,6 +172,7 @@ def make_catalog(
             if all(wnid in taxonomy for wnid in row.wnids)
         }
         proposals = _proposals(dataset, taxonomy, ask_below, language, ids)
+        dataset = _in_words(dataset, taxonomy)
         class_ids = [c.class_id for c in dataset.classes]
         decisions = [answers.get(i) or proposed(p) for i, p in zip(class_ids, proposals, strict=True)]
         to_ask = [n for n, p in enumerate(proposals) if p.asked and class_ids[n] not in answers]
@@ -205,6 +206,19 @@ def _proposals(
     if ask_below is None:
         return proposals
     return tuple(replace(p, asked=p.confidence < ask_below) for p in proposals)
+
+
+def _in_words(dataset: DatasetClasses, taxonomy: Taxonomy) -> DatasetClasses:
+    """Return the classes, with the first word of the synset, if no other class has it, for a wnid as name."""
+    if not taxonomy.is_wordnet:
+        return dataset
+    names = [c.name for c in dataset.classes]
+    words = [taxonomy.lemmas(name)[0].replace("_", " ") if name in taxonomy else name for name in names]
+    often = Counter(word.casefold() for word in words)
+    named = zip(dataset.classes, words, strict=True)
+    return replace(
+        dataset, classes=tuple(replace(c, name=w) if often[w.casefold()] == 1 else c for c, w in named)
+    )
 
 
 def _answers(

@@ -13,6 +13,7 @@ from wordnet_splits.base.names import MAX_NAME_LETTERS
 from wordnet_splits.datasets.catalog import read_catalog
 from wordnet_splits.linking import propose_synsets
 from wordnet_splits.linking.candidates import Lemmas, routes
+from wordnet_splits.linking.catalog_maker import make_catalog
 from wordnet_splits.linking.class_names import Words, parse_name
 from wordnet_splits.linking.classes import listed_classes
 from wordnet_splits.wordnet.taxonomy import load
@@ -110,3 +111,11 @@ def test_a_name_that_is_too_long_is_refused_wherever_it_comes_from(tmp_path: Pat
         (tmp_path / "own.tsv").write_text(f"{head}{row}\tn02084071\texact\t\t\t\n", "utf-8")
         with raises(DataError, where="own.tsv:2", naming=limits):
             read_catalog(tmp_path / "own.tsv")
+
+
+def test_wnids_are_named_by_the_first_word_that_no_other_class_has(tmp_path: Path) -> None:
+    wnids = ["n02123394", "n02012849", "n03126707"]  # cat, bird and machine
+    make_catalog([*wnids, "teapot"], tmp_path / "mine.tsv")
+    made = read_catalog(tmp_path / "mine.tsv").classes
+    assert [c.class_id for c in made] == [*wnids, "teapot"]
+    assert [c.name for c in made] == ["Persian cat", *wnids[1:], "teapot"]
