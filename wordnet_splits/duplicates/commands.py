@@ -110,11 +110,14 @@ def show_duplicates(
     the threshold is found. Exit code 3: images cannot be read.
     """
     from wordnet_splits.base.progress import OnStderr
+    from wordnet_splits.benchmark.resolve import declarations_of, has_manifest
     from wordnet_splits.duplicates.find import find_duplicates
 
+    names = [text.partition(":")[0] for text in (a, b)]
+    carried = declarations_of(*(name for name in names if has_manifest(name, None)))
     report = find_duplicates(
         *(a, b, out),
-        roots=parse_roots(root or []),
+        roots=parse_roots(root or [], carried),
         threshold=threshold,
         shard=_parse_shard(shard),
         workers=workers,

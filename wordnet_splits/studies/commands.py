@@ -236,7 +236,7 @@ def _print_counts(report: Robust) -> None:
             cells = ("{}/{}".format(*row[name]) if row[name][1] else "" for name in report.names)
             counts = (row["classes"], row["read"], row["all_agree"], f"{row['share']:.2f}")
             rows.append((row["benchmark"], row["role"], *counts, *cells))
-    print_table(columns, rows, right=columns[2:])
+    print_table(columns, rows, right=columns[1:])
 
 
 def _print_classes(report: Robust, classes: list[RobustClass]) -> None:
