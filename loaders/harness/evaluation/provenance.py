@@ -101,6 +101,8 @@ def command_line(about: ResultsMetadata, manifest: Manifest, inputs: Mapping[str
         words += ["--arrays", "DIR", "--model-id", about.models[0]]
     else:
         words += [word for run in about.runs for word in ("--model", run.weights.spec or run.name)]
+        (origin, name), *others = ((run.weights, run.model) for run in about.runs)
+        words += ["--model-id", name] if origin.kind == "model" and name != origin.spec and not others else []
         for origin in (run.weights for run in about.runs if run.weights.weights):
             is_file = origin.kind == "file"
             words += ["--weights", f"WEIGHTS/{Path(origin.weights).name}" if is_file else origin.weights]

@@ -160,6 +160,8 @@ ORIGINS = {
         WeightsOrigin(kind="named", spec="torchvision:resnet18", weights="V1"),
         "--model torchvision:resnet18 --weights V1",
     ),
+    "model": (WeightsOrigin(kind="model", spec="net.onnx"), "--model net.onnx --model-id fake"),
+    "unnamed": (WeightsOrigin(kind="model", spec="fake"), "--model fake"),
     "arrays": (WeightsOrigin(kind="arrays"), "--arrays DIR --model-id fake"),
 }
 
