@@ -80,19 +80,15 @@ def list_benchmarks(
             to_stderr(root_error(source))
     ready = {b.name: b.ready for b in diagnosis.benchmarks}
     result = {"benchmarks": [{**b.as_dict(), "ready": ready[b.name].as_dict()} for b in benchmarks]}
-
-    def print_listing() -> None:
-        roles = LISTED_ROLES if terminal_width() >= PAGE_WIDTH else LISTED_ROLES[:3]
-        columns = ("benchmark", *roles, "images", "awaits", "runs here")
-        rows = [
-            (b.name, *map(b.count_classes, roles), b.count_images("test"), b.awaits, ready[b.name].runs_here)
-            for b in benchmarks
-        ]
-        print_table(columns, rows, right=columns[1:-2])
-        if roles != LISTED_ROLES:
-            to_stderr("too narrow for external, csid (--json has all)")
-
-    print_result(result, json, print_listing)
+    roles = LISTED_ROLES if terminal_width() >= PAGE_WIDTH else LISTED_ROLES[:3]
+    columns = ("benchmark", *roles, "images", "awaits", "runs here")
+    rows = [
+        (b.name, *map(b.count_classes, roles), b.count_images("test"), b.awaits, ready[b.name].runs_here)
+        for b in benchmarks
+    ]
+    print_result(result, json, lambda: print_table(columns, rows, right=columns[1:-2]))
+    if roles != LISTED_ROLES and not json:
+        to_stderr("too narrow for external, csid (--json has all)")
     return DONE
 
 
