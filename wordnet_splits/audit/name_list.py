@@ -10,7 +10,7 @@ from __future__ import annotations
 import itertools
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, ClassVar
@@ -26,8 +26,6 @@ from wordnet_splits.wordnet.lexicons import ENGLISH
 from wordnet_splits.wordnet.prompt_names import (
     LATER,
     RARE,
-    NamedClass,
-    Nouns,
     folded,
     is_other,
     misleading,
@@ -173,52 +171,36 @@ def audit_names(
     words = read_names(found if names is None else names, class_ids, column)
     if not words:
         raise DataError(f"no class has a name in {language}", where=manifest.name, hint="give a list")
-    known = _Names(class_ids, classes, by_rule, nouns)
-    lines = Counter(folded(word.text) for word in words.values())
-    audited = [known.audit(n, words[i], lines) for n, i in enumerate(class_ids) if i in words]
-    listed = Path(names).name if isinstance(names, str | Path) else "list" if names else "names by rule"
-    return NamesAudit(listed, manifest.name, len(classes), tuple(audited))
+    known = names_of_classes(classes, nouns)
+    times = Counter(folded(word.text) for word in words.values())
 
-
-class _Names:
-    """The classes of a benchmark in label order, their names, and their names by rule."""
-
-    def __init__(
-        self, ids: Sequence[str], classes: Sequence[NamedClass], by_rule: Sequence[str], nouns: Nouns
-    ) -> None:
-        self._ids, self._classes, self._by_rule, self._nouns = ids, classes, by_rule, nouns
-        self._named = names_of_classes(classes, nouns)
-
-    def audit(self, label: int, word: Word, lines: Mapping[str, int]) -> AuditedName:
-        """Return a name of the class of a label; ``lines`` counts all names in `folded` form."""
-        class_name, wnids = self._classes[label]
+    def audited(label: int, class_id: str, word: Word) -> AuditedName:
+        class_name, wnids = classes[label]
         aside = _ASIDE.fullmatch(word.text)
-        words = re.split(r"\s*[,/]\s*", aside[1] if aside else word.text)
-        keys = [folded(word.text), *(() if aside else map(folded, words))]
-        classes = [n for key in dict.fromkeys(keys) for n in self._named.get(key, ())]
-        others = [n for n in classes if is_other(self._classes[n], self._classes[label])]
-        senses = self._nouns.senses(words[0])
-        means = not senses.keys().isdisjoint(wnids)
-        own = label in classes or means
-        sense = "" if aside else misleading(words[0], wnids, self._nouns)
+        parts = re.split(r"\s*[,/]\s*", aside[1] if aside else word.text)
+        key, keys = folded(word.text), [] if aside else [*map(folded, parts)]
+        alike = [n for name in dict.fromkeys([key, *keys]) for n in known.get(name, ())]
+        others = [n for n in alike if is_other(classes[n], classes[label])]
+        senses = nouns.senses(parts[0])
+        own = label in alike or not senses.keys().isdisjoint(wnids)
+        sense = "" if aside else misleading(parts[0], wnids, nouns)
         found = {
             "mix_up": others and not own,
-            "collision": lines[keys[0]] > 1,
+            "collision": times[key] > 1,
             "shared": others and own,
             "other_word": senses and wnids and not own and not others,
             RARE: sense == RARE,
             LATER: sense == LATER,
         }
         problems = tuple(problem for problem in MEANINGS if found[problem])
-        options = itertools.chain([self._by_rule[label]], name_options(class_name, wnids, self._nouns))
-        return AuditedName(
-            label=label,
-            class_id=self._ids[label],
-            name=word.text,
-            class_name=class_name,
-            line=word.line,
-            problems=problems,
-            other=self._ids[others[0]] if others else None,
-            other_name=self._classes[others[0]][0] if others else None,
-            proposal=next((o for o in options if folded(o) != keys[0]), "") if problems else "",
+        other, other_name = (class_ids[others[0]], classes[others[0]][0]) if others else (None, None)
+        options = (
+            itertools.chain([by_rule[label]], name_options(class_name, wnids, nouns)) if problems else ()
         )
+        better = (o for o in options if folded(o) != key and misleading(o, wnids, nouns) != RARE)
+        rest = (problems, other, other_name, next(better, ""))
+        return AuditedName(label, class_id, word.text, class_name, word.line, *rest)
+
+    found_names = tuple(audited(n, i, words[i]) for n, i in enumerate(class_ids) if i in words)
+    listed = Path(names).name if isinstance(names, str | Path) else "list" if names else "names by rule"
+    return NamesAudit(listed, manifest.name, len(classes), found_names)

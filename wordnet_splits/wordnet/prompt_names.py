@@ -57,6 +57,8 @@ def folded(name: str) -> str:
 class Nouns:
     """The nouns of WordNet: words of a synset, and the usual senses of a word."""
 
+    _in_english = True
+
     def __init__(self, taxonomy: Taxonomy) -> None:
         self.taxonomy = taxonomy
         self._tagged = sense_counts() if is_wordnet30(taxonomy) else {}
@@ -101,7 +103,8 @@ class Nouns:
     def is_common(self, words: str, least: int = COMMON) -> bool:
         """Return whether WordNet's glosses have each of some words at least so often; True elsewhere."""
         parts = re.findall("[a-z]+", words.lower())
-        return not self._tagged or (len(parts) < 3 and all(gloss_counts()[part] >= least for part in parts))
+        plain = len(parts) < 3 and all(gloss_counts()[part] >= least for part in parts)
+        return plain or not (self._tagged and self._in_english)
 
     def synonyms(self, name: str, wnids: Sequence[str]) -> list[str]:
         """Return the words of a class, the preferred first: its publisher's, then those of its synsets."""
@@ -109,12 +112,14 @@ class Nouns:
         return words if _WNID.fullmatch(name) else [*map(as_written, name.split(",")), *words]
 
     def definition(self, wnid: str) -> str:
-        """Return the first definition of a synset, ``""`` for none."""
-        return self.taxonomy.first_definition(wnid)
+        """Return the first definition of a synset, ``""`` for none, or in another language."""
+        return self.taxonomy.first_definition(wnid) if self._in_english else ""
 
 
 class ForeignNouns(Nouns):
     """The nouns of another language; their senses are as frequent as their English words."""
+
+    _in_english = False
 
     def __init__(self, taxonomy: Taxonomy, language: str) -> None:
         super().__init__(taxonomy)
@@ -140,14 +145,6 @@ class ForeignNouns(Nouns):
         words.sort(key=lambda word: (not word.isalpha(), set(self.usual(word)).isdisjoint(wnids)))
         return own + words
 
-    def is_common(self, words: str, least: int = COMMON) -> bool:
-        """Return True: WordNet's glosses are English."""
-        return True
-
-    def definition(self, wnid: str) -> str:
-        """Return ``""`` : WordNet's definitions are English."""
-        return ""
-
 
 def nouns_of(language: str, taxonomy: Taxonomy) -> Nouns:
     """Return the nouns of a language: ``en``, or as of `wordnet_splits.wordnet.lexicons.read_nouns`."""
@@ -162,18 +159,14 @@ def prompt_names(classes: Sequence[NamedClass], nouns: Nouns) -> list[str]:
     """
     named = names_of_classes(classes, nouns)
 
-    def options(name: str, wnids: Sequence[str]) -> Iterator[str]:
-        """Yield names that neither mislead nor are those of another class; any if there is none."""
-        none = True
-        for word in name_options(name, wnids, nouns):
+    def options(item: NamedClass) -> Iterator[str]:
+        for word in name_options(*item, nouns):
             others = (classes[other] for other in named.get(folded(word), ()))
-            if misleading(word, wnids, nouns) != RARE and not any(is_other(c, (name, wnids)) for c in others):
-                none = False
+            if misleading(word, item[1], nouns) != RARE and not any(is_other(c, item) for c in others):
                 yield word
-        if none:
-            yield from name_options(name, wnids, nouns)
+        yield from name_options(*item, nouns)
 
-    remaining = [options(*item) for item in classes]
+    remaining = [options(item) for item in classes]
     names = [next(words, "") for words in remaining]
     while True:
         keys = [folded(name).removesuffix("es").removesuffix("s") for name in names]
