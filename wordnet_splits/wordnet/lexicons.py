@@ -70,11 +70,9 @@ def _wnid(synset: str, ili: str, taxonomy: Taxonomy) -> str:
 
 def frequency(wnid: str, taxonomy: Taxonomy) -> int:
     """Return how often the commonest English word of a synset occurs in tagged texts in its sense."""
-    index, frequency = taxonomy.lemma_index(), 0
-    for lemma in map(str.lower, taxonomy.lemmas(wnid)):
-        counts, sense = sense_counts().get(lemma, ()), index[lemma].index(wnid)
-        frequency = max(frequency, counts[sense] if sense < len(counts) else 0)
-    return frequency
+    lemmas = [lemma.lower() for lemma in taxonomy.lemmas(wnid)]
+    senses = [(lemma, taxonomy.lemma_index()[lemma].index(wnid)) for lemma in lemmas]
+    return max(sum(sense_counts().get(lemma, ())[sense : sense + 1]) for lemma, sense in senses)
 
 
 def _installed(language: str) -> tuple[str, Iterator[Entry]]:

@@ -260,6 +260,7 @@ def run_evaluation(
     from ..models.loading import open_models
     from ..models.reproducibility import current_ranks
 
+    zero_shot = {"rename": names, "language": language, "negatives": negatives, "templates": template}
     job = None if shard is None else parse_share(shard)
     if not merge:
         refuse_options(context, ("keep",), "only applies with --merge")
@@ -279,7 +280,10 @@ def run_evaluation(
         mapping=mapping,
         mean=mean,
         std=std,
-        options=_model_options(model or (), manifest, num_classes, names, language, negatives, template),
+        options={
+            **({} if num_classes is None else {"num_classes": num_classes}),
+            **_model_options(model or (), manifest, **zero_shot),
+        },
     )
     folder = out or OUT / manifest.name / folder_name(models)
     if not overwrite and job is None:
@@ -316,18 +320,10 @@ def run_evaluation(
     return LEFT_OUT if results.about.left_out else DONE
 
 
-def _model_options(
-    models: Sequence[str],
-    manifest: Manifest,
-    num_classes: int | None,
-    names: Path | None,
-    language: str | None,
-    negatives: Path | None,
-    templates: Sequence[str] | None,
-) -> dict[str, Any]:
+def _model_options(models: Sequence[str], manifest: Manifest, **options: Any) -> dict[str, Any]:
     """Return the options of the models; zero-shot ones get the benchmark's ID classes as names."""
     zero_shot = [model for model in models if model.partition(":")[0] in ("clip", "open_clip")]
-    if not zero_shot and (names or language or negatives or templates):
+    if not zero_shot and any(options.values()):
         raise SplitsError(
             "--names, --language, --negatives and --template are for zero-shot models",
             hint="as --model clip:openai/clip-vit-base-patch16",
@@ -336,14 +332,7 @@ def _model_options(
         raise SplitsError(
             "zero-shot models and others have different options", hint="evaluate them one by one"
         )
-    options = {
-        "num_classes": num_classes,
-        "names": manifest if zero_shot else None,
-        "rename": names,
-        "language": language,
-        "negatives": negatives,
-        "templates": templates,
-    }
+    options["names"] = manifest if zero_shot else None
     return {name: value for name, value in options.items() if value is not None}
 
 

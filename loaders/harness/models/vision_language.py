@@ -118,10 +118,8 @@ def zero_shot(
         raise DataError("rename and language only apply with a benchmark", where="names")
     else:
         classes, names = list(names), list(names)
-    if not names:
-        raise DataError("class names must not be empty", where="names")
-    if not all(isinstance(name, str) and name.strip() for name in names):
-        raise DataError("a class name must be a non-empty text", where="names")
+    if not names or not all(isinstance(name, str) and name.strip() for name in names):
+        raise DataError("class names must be non-empty texts", where="names")
     _refuse_shared_prompts(classes, names, where="names")
     templates = (templates,) if isinstance(templates, str) else templates
     text = _embed(encode_text, names, templates)
