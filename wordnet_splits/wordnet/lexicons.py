@@ -87,14 +87,10 @@ def _installed(language: str) -> tuple[str, Iterator[Entry]]:
         others = sorted({code.partition("-")[0] for code in codes.values()} - {ENGLISH, "mul"})
         hint = f"python -m wn download {downloads[0]}" if downloads else f"one of {', '.join(others)}"
         raise TaxonomyError(f"wn has no lexicon of {language!r} on this machine", where=WHERE, hint=hint)
-
-    def entries() -> Iterator[Entry]:
-        for specifier in lexicons:
-            for word in wn.Wordnet(specifier, expand="").words(pos="n"):
-                for synset in word.synsets():
-                    yield word.lemma(), synset.id, str(getattr(synset.ili, "id", synset.ili) or "")
-
-    return ", ".join(lexicons), entries()
+    words = (word for specifier in lexicons for word in wn.Wordnet(specifier, expand="").words(pos="n"))
+    pairs = ((word.lemma(), synset) for word in words for synset in word.synsets())
+    entries = ((lemma, s.id, str(getattr(s.ili, "id", s.ili) or "")) for lemma, s in pairs)
+    return ", ".join(lexicons), entries
 
 
 def _matches(code: str, language: str) -> bool:

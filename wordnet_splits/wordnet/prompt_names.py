@@ -24,7 +24,7 @@ from __future__ import annotations
 import re
 from bisect import bisect
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from wordnet_splits.base.names import same_spelling
 from wordnet_splits.wordnet.lexicons import ENGLISH, frequency, gloss_counts, read_nouns, sense_counts
@@ -57,7 +57,7 @@ def folded(name: str) -> str:
 class Nouns:
     """The nouns of WordNet: words of a synset, and the usual senses of a word."""
 
-    _in_english = True
+    in_english = True
 
     def __init__(self, taxonomy: Taxonomy) -> None:
         self.taxonomy = taxonomy
@@ -83,6 +83,11 @@ class Nouns:
         """Return what a photo of a synset shows, ``""`` for an abstraction or in another hierarchy."""
         return _KINDS[bisect(_FIRST, wnid) - 1] if self._tagged else ""
 
+    def hypernyms(self, wnids: Iterable[str]) -> list[tuple[str, str]]:
+        """Return the words above some synsets, and their synsets, the nearest first, without the root."""
+        above = [(n, a) for wnid in wnids for a, n in self.taxonomy.ancestors(wnid).items() if a != wnid]
+        return [(word, a) for _, a in sorted(above) if self.taxonomy.parents(a) for word in self.words(a)]
+
     def is_apart(self, wnid: str, word: str, wnids: Collection[str]) -> bool:
         """Return whether a sense of a word is another thing than a class, no name and no figure of speech."""
         above, own = self.taxonomy.ancestors, {w for own in wnids for w in self.words(own)}
@@ -104,22 +109,18 @@ class Nouns:
         """Return whether WordNet's glosses have each of some words at least so often; True elsewhere."""
         parts = re.findall("[a-z]+", words.lower())
         plain = len(parts) < 3 and all(gloss_counts()[part] >= least for part in parts)
-        return plain or not (self._tagged and self._in_english)
+        return plain or not (self._tagged and self.in_english)
 
     def synonyms(self, name: str, wnids: Sequence[str]) -> list[str]:
         """Return the words of a class, the preferred first: its publisher's, then those of its synsets."""
         words = [word for wnid in wnids for word in self.words(wnid)]
         return words if _WNID.fullmatch(name) else [*map(as_written, name.split(",")), *words]
 
-    def definition(self, wnid: str) -> str:
-        """Return the first definition of a synset, ``""`` for none, or in another language."""
-        return self.taxonomy.first_definition(wnid) if self._in_english else ""
-
 
 class ForeignNouns(Nouns):
     """The nouns of another language; their senses are as frequent as their English words."""
 
-    _in_english = False
+    in_english = False
 
     def __init__(self, taxonomy: Taxonomy, language: str) -> None:
         super().__init__(taxonomy)
@@ -208,8 +209,9 @@ def misleading(word: str, wnids: Collection[str], nouns: Nouns) -> str:
         seen = (times > most or tie or times == most > 0) if kind else times > most == 0
         if not seen or any({kind, k} in _SAME for k in own) or not nouns.is_apart(other, word, wnids):
             continue
-        above = (folded(kind) for wnid in wnids for a in _hypernyms(wnid, nouns) for kind in nouns.words(a))
-        if not folded(word).endswith(tuple(above)):  # a red fox is a fox
+        if not folded(word).endswith(
+            tuple(folded(k) for k, _ in nouns.hypernyms(wnids))
+        ):  # a red fox is a fox
             return RARE
     return "" if next(iter(senses)) in wnids else LATER
 
@@ -220,7 +222,7 @@ def name_options(name: str, wnids: Sequence[str], nouns: Nouns) -> Iterator[str]
     own = [w for w in words[1:] if not set(nouns.usual(w)[:1]).isdisjoint(wnids)]
     for word in words[:1]:
         longer = [w for w in own if f" {folded(word)} " in f" {folded(w)} " and folded(w) != folded(word)]
-        above = [(kind, a) for wnid in wnids for a in _hypernyms(wnid, nouns) for kind in nouns.words(a)]
+        above = nouns.hypernyms(wnids)
         heads = {folded(kind) for kind, _ in above}
         telling = [w for w in own if " " in w and folded(w.split()[-1]) in heads]
         if not any(map(nouns.senses(word).get, wnids)):  # no text has it in this sense
@@ -233,15 +235,9 @@ def name_options(name: str, wnids: Sequence[str], nouns: Nouns) -> Iterator[str]
         above = [(kind, a) for kind, a in above if nouns.is_common(kind) and folded(word) not in folded(kind)]
         yield from (f"{word} ({kind})" for kind, a in above if nouns.says(kind, a))
         asides = [w for w in own if len(nouns.senses(w)) == 1 and nouns.is_common(w, 4)]
-        asides += [*(kind for kind, _ in above), *filter(None, map(nouns.definition, wnids))]
+        definitions = map(nouns.taxonomy.first_definition, wnids if nouns.in_english else ())
+        asides += [*(kind for kind, _ in above), *filter(None, definitions)]
         yield from (f"{word} ({aside})" for aside in asides)
-
-
-def _hypernyms(wnid: str, nouns: Nouns) -> list[str]:
-    """Return the hypernyms of a synset, without the root, the nearest first."""
-    ancestors = nouns.taxonomy.ancestors(wnid)
-    above = sorted(ancestors.keys() - {wnid}, key=lambda a: (ancestors[a], a))
-    return [ancestor for ancestor in above if nouns.taxonomy.parents(ancestor)]
 
 
 def as_written(part: str) -> str:
