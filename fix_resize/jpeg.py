@@ -93,12 +93,12 @@ def jpeg_image(data: bytes, max_pixels: int) -> Image.Image | None:
 
     Like Pillow's image it has Exif, XMP and ICC profile in ``info``. ``max_pixels`` limits height x width.
     """
-    decoded = _decoded(data, max_pixels, "RGBA")
-    if decoded is None:
+    if (decoded := _decoded(data, max_pixels, "RGBA")) is None:
         return None
-    image = _from_rgba(decoded.pixels)
-    image.info = decoded.info
-    if not decoded.is_grey:  # Pillow's image in grey is converted, which loses the name
+    pixels, is_grey, info = decoded
+    image = _from_rgba(pixels)
+    image.info = info
+    if not is_grey:  # Pillow's image in grey is converted, which loses the name
         image.format = "JPEG"
     return image
 
@@ -106,16 +106,11 @@ def jpeg_image(data: bytes, max_pixels: int) -> Image.Image | None:
 def jpeg_pixels(data: bytes, max_pixels: int) -> Pixels | None:
     """Return the pixels in an ordinary JPEG file, uint8 (h, w, 3). Parameters and None as of `jpeg_image`."""
     decoded = _decoded(data, max_pixels, "RGB")
-    return None if decoded is None else decoded.pixels
+    return None if decoded is None else decoded[0]
 
 
-class _Decoded(NamedTuple):
-    pixels: Pixels
-    info: dict[str | tuple[int, int], Any]
-    is_grey: bool
-
-
-def _decoded(data: bytes, max_pixels: int, colour: str) -> _Decoded | None:
+def _decoded(data: bytes, max_pixels: int, colour: str) -> tuple[Pixels, bool, dict[Any, Any]] | None:
+    """Return the pixels of an ordinary file, whether it is grey, and its metadata."""
     decode = jpeg_decoder().decode
     if decode is None or ImageFile.LOAD_TRUNCATED_IMAGES or (header := _read_header(data)) is None:
         return None
@@ -123,11 +118,11 @@ def _decoded(data: bytes, max_pixels: int, colour: str) -> _Decoded | None:
     if not 0 < size <= max_pixels:
         return None
     try:
-        info = {}
+        info: dict[Any, Any] = {}
         if has_metadata:
             with Image.open(io.BytesIO(data), formats=("JPEG",)) as image:
                 info = image.info
-        return _Decoded(decode(data, colour), info, is_grey)
+        return decode(data, colour), is_grey, info
     except MemoryError:
         raise
     except Exception:  # Pillow decides, and states what is wrong
