@@ -300,7 +300,7 @@ def load_detector(
     opened = open_network(description.network.spec, description.network.weights, model, loading, where=where)
     if opened.key != description.network.key:
         raise DataError(
-            f"{opened.name} is not {description.network.name}, the network of the detector: "
+            f"{opened.name} is another network than the detector's {description.network.name}: "
             f"fingerprint {opened.key[:12]}, not {description.network.key[:12]}",
             where=where,
             hint="give the same architecture and weights, or export the detector for this network",

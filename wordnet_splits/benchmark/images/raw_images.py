@@ -185,7 +185,7 @@ def open_sources(
     declarations : the datasets that the manifest carries.
     """
     folders = {name: Path(root) for name, root in checked_roots(roots).items()}
-    opened = {}
+    opened, wrong = {}, []
     sources = Sources.of(declarations)
     for name, folder in folders.items():
         check_source(name, folder, sources)
@@ -193,7 +193,12 @@ def open_sources(
         if not source_class(name, sources).rooted:
             opened[name] = open_source(name)
         elif (root := resolve_root(name, folders, sources)) is not None:
-            opened[name] = open_source(name, root, sources)
+            try:
+                opened[name] = open_source(name, root, sources)
+            except SourceError as error:
+                wrong.append(error)
+    if wrong:
+        raise wrong[0] if len(wrong) == 1 else SourceError("; ".join(map(str, wrong)), where="roots")
     return opened
 
 

@@ -44,6 +44,14 @@ def test_one_folder_is_no_table_of_roots() -> None:
             read("/data")
 
 
+def test_all_wrong_roots_are_named_at_once(tmp_path: Path) -> None:
+    given = {"dtd": tmp_path / "gone", "svhn": tmp_path / "away"}
+    with raises(errors.SourceError, naming=("gone", "away")):
+        open_sources(["dtd", "svhn"], given, {})
+    with raises(errors.SourceError, where="gone"):
+        open_sources(["dtd"], given, {})
+
+
 def test_the_order_is_flag_environment_file(config: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write(config, 'tiny-imagenet = "/file"\n')
     assert roots.resolve_root("tiny-imagenet") == Path("/file")
