@@ -28,7 +28,7 @@ from wordnet_splits.benchmark.resolve import load_manifest
 from wordnet_splits.datasets.sources.roots import parse_roots
 
 from ..detectors import get_preset, parse_detectors
-from ..detectors.parsing import PRESET
+from ..detectors.parsing import PRESET, join_left_out
 from ..evaluation.array_evaluation import evaluate_arrays
 from ..evaluation.run_evaluation import require_clusters
 from ..models.trial import DEADLINE
@@ -364,6 +364,6 @@ def _print_results(
     }
 
     print_result(result, json, lambda: print_tables(paper_tables, lines_below(results)))
-    for note in (*about.notes, *about.left_out, *about.foreign):
+    for note in (*join_left_out(about.notes), *about.left_out, *about.foreign):
         to_stderr(f"note: {note}")
     to_stderr(f"results in {folder}")

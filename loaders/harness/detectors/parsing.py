@@ -36,6 +36,7 @@ from .registry import (
 
 WHERE = "--detectors"
 PRESET = "preset:"
+IS_LEFT_OUT = " is left out: "
 
 
 @pydantic_dataclass(frozen=True)
@@ -163,6 +164,28 @@ def without_duplicates(detectors: Iterable[ConfiguredDetector]) -> list[Configur
         if not detector.optional:
             by_label[detector.label] = dataclasses.replace(earlier, optional=False)
     return list(by_label.values())
+
+
+def left_out_note(configured: ConfiguredDetector, reason: str) -> str:
+    """Return a note that a detector of a preset is left out, with the reason."""
+    return f"{configured.label}{IS_LEFT_OUT}{reason}"
+
+
+def join_left_out(notes: Iterable[str]) -> list[str]:
+    """Join the notes ``MODEL: LABEL is left out: REASON`` of equal model and reason; other notes stay."""
+    labels: dict[tuple[str, str], list[str]] = {}
+    for note in notes:
+        subject, found, reason = note.partition(IS_LEFT_OUT)
+        model, _, label = subject.rpartition(": ")
+        labels.setdefault((model, reason) if found else (note, ""), []).append(label)
+    return [
+        f"{model}: {', '.join(names)} are left out: {reason.replace('it ', 'each ', 1)}"
+        if len(names) > 1
+        else f"{model}: {names[0]}{IS_LEFT_OUT}{reason}"
+        if reason
+        else model
+        for (model, reason), names in labels.items()
+    ]
 
 
 def _parse_detector(text: str) -> ConfiguredDetector:

@@ -17,6 +17,7 @@ from wordnet_splits.metrics import auroc
 from ..data.arrays import Array, Arrays, Head
 from ..data.parameters import Value, format_named
 from ..detectors import ConfiguredDetector
+from ..detectors.parsing import left_out_note
 from ..detectors.registry import SPLITS, FitOn
 from ..extraction.outputs import ModelRun, Need
 from ..results.metadata import DISJOINT
@@ -56,11 +57,6 @@ def usable_detectors(
         else:
             usable.append(configured)
     return usable, notes
-
-
-def left_out_note(configured: ConfiguredDetector, reason: str) -> str:
-    """Return a note that a detector of a preset is left out, with the reason."""
-    return f"{configured.label} is left out: {reason}"
 
 
 def require_inputs(configured: ConfiguredDetector, sets: EvaluatedSets, run: ModelRun) -> None:

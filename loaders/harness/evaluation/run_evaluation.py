@@ -20,7 +20,7 @@ from wordnet_splits.metrics import METRICS
 
 from ..data.arrays import Array
 from ..detectors import DETECTORS, ConfiguredDetector
-from ..detectors.parsing import resolve_detectors
+from ..detectors.parsing import join_left_out, left_out_note, resolve_detectors
 from ..extraction.outputs import GroupOutputs, ModelRun, outputs_key
 from ..results.clusters import clusters_of_intervals
 from ..results.metadata import (
@@ -53,7 +53,6 @@ from .fitting import (
     fit_data,
     fit_needs,
     fit_on_benchmark,
-    left_out_note,
     usable_detectors,
 )
 from .notes import (
@@ -138,7 +137,9 @@ def evaluate_runs(
     of_one = [detector for detector in configured if detector not in ensembles]
     usable = evaluation.usable(of_one)  # of all runs, before the first forward pass
     if not ensembles and not any(usable):
-        raise DataError(NO_DETECTOR, where=manifest.name, hint="; ".join(evaluation.notes) or None)
+        raise DataError(
+            NO_DETECTOR, where=manifest.name, hint="; ".join(join_left_out(evaluation.notes)) or None
+        )
     for number, detectors_of_run in enumerate(usable):
         evaluation.score_run(number, detectors_of_run, sweep=bool(sweep))
     for model in dict.fromkeys(run.model for run in runs):
@@ -359,7 +360,7 @@ class _Evaluation:
         """Compute every row of everything scored; detectors come in the order given."""
         keys = sorted(self.scores, key=lambda key: (order.index(key[0]), key[1]))
         if not keys or self.images is None:
-            raise DataError(NO_DETECTOR, hint="; ".join(self.notes) or None)
+            raise DataError(NO_DETECTOR, hint="; ".join(join_left_out(self.notes)) or None)
         scores = score_table(self.images, {key: self.scores[key] for key in keys})
         predictions = prediction_table(self.predictions)
         check_scores(scores, predictions, keys, [facts.run for facts in self.facts])

@@ -15,6 +15,7 @@ from wordnet_splits.benchmark.manifest import Manifest
 from wordnet_splits.metrics import METRICS, get_metric, list_metrics
 from wordnet_splits.metrics.registry import OTHER_VALUES
 
+from ..detectors.parsing import join_left_out
 from ..detectors.registry import Foreign
 from ..models.origin import WeightsOrigin
 
@@ -327,7 +328,7 @@ class ResultsMetadata(MetadataPart):
         return (
             *(f"Left out: {line}" for line in self.left_out),
             *(f"Foreign: {line}" for line in self.foreign),
-            *(f"Note: {line}" for line in self.notes),
+            *(f"Note: {line}" for line in join_left_out(self.notes)),
         )
 
     def higher_is_better(self, metric: str) -> bool:

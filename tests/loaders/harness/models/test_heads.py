@@ -15,6 +15,7 @@ from torch.nn import functional
 from loaders.harness import evaluate
 from loaders.harness.data.array_checks import HEAD_ROWS, gives_logits
 from loaders.harness.data.arrays import NEEDS_HEAD, Head
+from loaders.harness.detectors import parse_detectors
 from loaders.harness.models.hooks import pooled
 from loaders.harness.models.loading import load_model
 from wordnet_splits.base.errors import DataError, UnusableError
@@ -260,6 +261,27 @@ def test_compiled_networks_are_hooked_after_they_were_called(compile_: Any) -> N
 def squeezed() -> nn.Module:
     layers = nn.Conv2d(3, 16, 1), nn.Conv2d(16, K, 1), nn.AdaptiveAvgPool2d(1), nn.Flatten()
     return nn.Sequential(*layers)
+
+
+def test_squeezenet_runs_every_detector_of_logits_and_one_line_names_the_others() -> None:
+    network = pytest.importorskip("torchvision").models.squeezenet1_1(weights=None, num_classes=K)
+    of_one = [found for found in parse_detectors("preset:all") if found.spec.models == "one"]
+    on_logits = [found.label for found in of_one if {*found.needs} == {"logits"}]
+    assert len(on_logits) >= 11
+    found = evaluate(
+        network, detectors=",".join([*on_logits, "preset:simple"]), transform="resize-32", **DIGITS
+    )
+    assert {*found.detectors} == {*on_logits}
+    model = load_model(network, device="cpu")
+    model.prepare(torch.rand(2, 3, 32, 32))
+    on_features = [found for found in of_one if "features" in found.needs]
+    assert len(on_features) >= 15
+    for detector in on_features:
+        with pytest.raises(UnusableError):
+            model.require(detector.needs)
+    (line,) = (line for line in found.about.remarks if "knn" in line)
+    assert "knn, mahalanobis" in line
+    assert sum("is left out" in note for note in found.about.notes) == 2
 
 
 def test_a_classifier_without_linear_layers_runs_detectors_on_logits() -> None:
