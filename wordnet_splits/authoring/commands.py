@@ -162,7 +162,7 @@ def make_folder_benchmark(
     """
     from wordnet_splits.authoring.folder_benchmark import make_benchmark
     from wordnet_splits.base.progress import OnStderr
-    from wordnet_splits.linking.catalog_maker import ask_on_terminal, is_interactive
+    from wordnet_splits.linking.asking import ask_on_terminal, is_interactive
 
     benchmark = make_benchmark(
         folder,

@@ -52,7 +52,7 @@ from wordnet_splits.datasets.catalog.table import known_sources
 from wordnet_splits.datasets.sources.layouts.conventions import parse_split
 from wordnet_splits.datasets.sources.roots import Roots
 from wordnet_splits.explorer import make_site
-from wordnet_splits.linking.catalog_maker import Ask
+from wordnet_splits.linking.asking import Ask
 from wordnet_splits.linking.class_names import without_accents
 from wordnet_splits.wordnet.lexicons import ENGLISH
 

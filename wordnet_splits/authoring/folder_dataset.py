@@ -37,7 +37,8 @@ from wordnet_splits.datasets.catalog.inventory import INVENTORY_SCHEMA, MULTILAB
 from wordnet_splits.datasets.catalog.own_hierarchy import OwnHierarchy
 from wordnet_splits.datasets.sources import check_source, open_source
 from wordnet_splits.datasets.sources.roots import Roots, resolve_root
-from wordnet_splits.linking.catalog_maker import Ask, make_catalog, was_made
+from wordnet_splits.linking.asking import Ask
+from wordnet_splits.linking.catalog_maker import make_catalog, was_made
 from wordnet_splits.linking.classes import classes_below, origin_of
 from wordnet_splits.wordnet.lexicons import ENGLISH
 from wordnet_splits.wordnet.taxonomy import Taxonomy, load

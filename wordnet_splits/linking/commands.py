@@ -72,7 +72,8 @@ def make_dataset_catalog(
     Answers are saved at once, and the same command continues where it stopped; rows whose `mapped` is `hand`
     stay as they are. Without a terminal unsure rows are listed, and the exit code is 3.
     """
-    from wordnet_splits.linking.catalog_maker import ask_on_terminal, is_interactive, make_catalog
+    from wordnet_splits.linking.asking import ask_on_terminal, is_interactive
+    from wordnet_splits.linking.catalog_maker import make_catalog
 
     classes, origin = _read_classes(name, root, names, declared)
     for note in classes.notes:

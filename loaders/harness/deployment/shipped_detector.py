@@ -26,9 +26,8 @@ from wordnet_splits.metrics.conformal import BatchGuarantee, ConformalGuarantee,
 
 from ..data.arrays import Array
 from ..data.parameters import format_named, parse_named
-from ..detectors import ConfiguredDetector
 from ..detectors.parsing import resolve_detectors
-from ..detectors.registry import configure
+from ..detectors.registry import ConfiguredDetector, configure
 from ..evaluation.scoring import Fitted, confidence
 from ..extraction.batch_size import propose_batch_size
 from ..extraction.extractor import Extractor
@@ -209,7 +208,8 @@ class ShippedDetector:
         except SplitsError as error:
             return error
         except USER_CODE_ERRORS as error:  # of the user's transform
-            return DataError(f"the transform failed: {describe_error(error)}", where=_name(image))
+            where = str(image) if isinstance(image, str | Path) else None
+            return DataError(f"the transform failed: {describe_error(error)}", where=where)
 
     def _score_batch(
         self, inputs: Sequence[torch.Tensor | SplitsError]
@@ -322,10 +322,8 @@ def load_detector(
 
 def open_network(spec: str, weights: str, model: Any, loading: dict[str, Any], *, where: str) -> Model:
     """Return the given network, or load a network from a stored specification."""
-    if isinstance(model, Model):
-        return model
     if model is not None:
-        return load_model(model, **loading)
+        return model if isinstance(model, Model) else load_model(model, **loading)
     hint = "give it as model= (--model)"
     if not spec:
         raise DataError("its network was given in Python and is no longer in memory", where=where, hint=hint)
@@ -374,8 +372,7 @@ def _transform(
     """Return the transform of images: the given one, the stored one, or the model's own."""
     stored = description.transform
     if isinstance(transform, str):
-        normalise = Normalise.of_options(stored.spec.get("mean"), stored.spec.get("std"))
-        transform = named_transform(model, transform, normalise)
+        transform = named_transform(model, transform, stored.spec)
     if transform is not None:
         used = as_transform(transform, transform_id=transform_id or "as given in this call")
         if used.key != stored.key:
@@ -400,7 +397,3 @@ def _transform(
         where=where,
         hint="give the function, as transform= with its transform_id= (--transform MODULE:NAME)",
     )
-
-
-def _name(image: Any) -> str | None:
-    return str(image) if isinstance(image, str | Path) else None

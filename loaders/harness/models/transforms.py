@@ -326,8 +326,9 @@ def input_transform(model: Model, name: str, recipe: Declared | None = None) -> 
     return replace(transform, assumed=normalise is None)
 
 
-def named_transform(model: Model, name: str, normalise: Normalise | None) -> Transform:
-    """Return the transform of a name: an evaluation transform, ``MODULE:NAME``, or the model's own."""
+def named_transform(model: Model, name: str, stored: Mapping[str, Any]) -> Transform:
+    """Return the transform of a name, with the normalisation of a stored specification or the model's."""
+    normalise = Normalise.of_options(stored.get("mean"), stored.get("std"))
     if ":" in name or normalise is None:
         return input_transform(model, name)
     return evaluation_transform(name, normalise.mean, normalise.std)

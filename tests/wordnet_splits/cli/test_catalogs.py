@@ -17,7 +17,7 @@ import pytest
 from tests.raising import mentions
 from tests.wordnet_splits.command import PROGRAM, Command, environment
 from wordnet_splits.datasets.catalog import read_catalog
-from wordnet_splits.linking.catalog_maker import PROMPT
+from wordnet_splits.linking.asking import PROMPT
 from wordnet_splits.wordnet.taxonomy import Taxonomy
 
 NEEDS_WN = pytest.mark.skipif(find_spec("wn") is None, reason="wn is not installed (extra [wn])")
