@@ -81,12 +81,16 @@ class ClassList:
         classes = (replace(item, wnids=()) if item.unconfirmed else item for item in self.classes)
         return replace(self, classes=tuple(classes))
 
-    def as_known(self) -> ClassList:
-        """Return the classes as `confirmed` does, for comparison with them."""
-        known_classes = self.confirmed()
-        if not any(item.wnids for item in known_classes.classes):
-            raise DataError("no known class has a synset", where=self.name, hint="give other known classes")
-        return known_classes
+    def require_synsets(self, taxonomy: Taxonomy) -> ClassList:
+        """Return the list. Raises DataError if no class has a synset."""
+        if not any(item.wnids for item in self.classes):
+            reason = f"no known class has a {taxonomy.noun}"
+            raise DataError(reason, where=self.name, hint="give other known classes")
+        return self
+
+    def as_known(self, taxonomy: Taxonomy) -> ClassList:
+        """Return the classes as `confirmed` does, for comparison with them; DataError without a synset."""
+        return self.confirmed().require_synsets(taxonomy)
 
     @property
     def without_synset(self) -> tuple[str, ...]:

@@ -218,7 +218,7 @@ def audit_classes(
     every_listed, every_known = load_two_class_lists(
         classes, against, taxonomy, of=of, column=column, manifests=manifests, check=check
     )
-    listed, known_classes = every_listed.confirmed(), every_known.as_known()
+    listed, known_classes = every_listed.confirmed(), every_known.as_known(taxonomy)
     known = KnownClasses(known_classes.by_id, taxonomy)
     kin = {item.id: known.kin(item) for item in listed.classes}
     namesakes_by_class = namesakes(

@@ -27,7 +27,6 @@ from wordnet_splits.audit.class_list import (
 )
 from wordnet_splits.base import plotting
 from wordnet_splits.base.drawing import BLACK, BLUE, GREY, ORANGE
-from wordnet_splits.base.errors import DataError
 from wordnet_splits.base.jsonable import Jsonable, to_json
 from wordnet_splits.base.parquet import schema_of, write_table
 from wordnet_splits.base.shapes import Line, Lines
@@ -260,11 +259,7 @@ def thresholds(
     listed, known_classes = load_two_class_lists(
         classes, against, taxonomy, of=of, column=column, manifests=manifests
     )
-    if not any(item.wnids for item in known_classes.classes):
-        raise DataError(
-            f"no known class has a {taxonomy.noun}", where=known_classes.name, hint="give other known classes"
-        )
-    known = KnownClasses(known_classes.by_id, taxonomy)
+    known = KnownClasses(known_classes.require_synsets(taxonomy).by_id, taxonomy)
     relations = {item.id: next((kin.relation for kin in known.kin(item)), None) for item in listed.classes}
     unequal = [item for item in listed.classes if relations[item.id] != EQUAL]
     nearest = nearest_classes(measure, unequal, known_classes, taxonomy)

@@ -85,7 +85,7 @@ def mine_negatives(
         if senses[0] in allowed and not _is_instance(senses[0], taxonomy)
     }
     classes = [ListedClass(wnid, wnid, (wnid,)) for wnid in dict.fromkeys(first_senses.values())]
-    known_classes = load_class_list(known, taxonomy, manifests=manifests).as_known()
+    known_classes = load_class_list(known, taxonomy, manifests=manifests).as_known(taxonomy)
     nearest = nearest_classes("distance", classes, known_classes, taxonomy)
     distances = {word: int(nearest[wnid][1]) for word, wnid in first_senses.items()}
     far = [word for word, edges in distances.items() if edges >= margin]

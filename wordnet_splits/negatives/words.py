@@ -79,7 +79,7 @@ def audit_negatives(
     ood = [ood] if isinstance(ood, str) else ood
     taxonomy = hierarchy_of_lists(known, *(ood or ()), taxonomy=taxonomy, manifests=manifests)
     word_list = read_words(words, column)
-    known_classes = load_class_list(known, taxonomy, manifests=manifests).as_known()
+    known_classes = load_class_list(known, taxonomy, manifests=manifests).as_known(taxonomy)
     if ood is None:
         ood_sets = _usual_ood_sets(known_classes, taxonomy, manifests)
     else:

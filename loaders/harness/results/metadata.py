@@ -362,9 +362,8 @@ class ResultsMetadata(MetadataPart):
         """
         numbers = ", ".join(f"{run.run} ({run.model})" for run in self.runs)
         if number is not None:
-            for run in self.runs:
-                if run.run == number:
-                    return run, ()
+            if of_number := [run for run in self.runs if run.run == number]:
+                return of_number[0], ()
             raise DataError(f"there is no run {number}", where=self.benchmark, hint=f"there are {numbers}")
         if len(self.models) > 1:
             hint = f"choose one by run= (--run): {numbers}"
