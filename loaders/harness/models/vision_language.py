@@ -33,6 +33,7 @@ ADJECTIVE_TEMPLATES = (SENTENCES[ADJECTIVE],)
 """Sentence of the words whose kind is not ``noun``, as in the code of NegLabel's authors."""
 TEXT_BATCH = 256
 DRAW = "negatives"
+HOW_TO_NAME = "give distinct names: --names FILE, or rename={CLASS_ID: NAME} in Python"
 """Name of the draw; its hash orders negative words."""
 
 EncodeText = Callable[[list[str]], Tensor]
@@ -163,7 +164,11 @@ def id_classes(
     names = [given[i].text if i in given else name for i, name in zip(classes, named, strict=True)]
     if absent := [i for i, name in zip(classes, names, strict=True) if not name]:
         reason = f"{counted(len(absent), 'class')} have no word in {language}: {listed(absent, 5)}"
-        raise DataError(reason, where=manifest.name, hint="give them names: rename={CLASS_ID: NAME}")
+        raise DataError(
+            reason,
+            where=manifest.name,
+            hint=HOW_TO_NAME,
+        )
     _refuse_shared_prompts(classes, names, where=manifest.name)
     return classes, names
 
@@ -178,7 +183,7 @@ def _refuse_shared_prompts(classes: Sequence[str], names: Sequence[str], *, wher
         raise DataError(
             f"class names must be distinct: {', '.join(shared)}",
             where=where,
-            hint="give distinct names, those of a benchmark's classes as rename={CLASS_ID: NAME}",
+            hint=HOW_TO_NAME,
         )
 
 

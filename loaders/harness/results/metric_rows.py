@@ -5,7 +5,7 @@
 ``[full-spectrum]`` covariate-shifted ID counts as ID. Rows depend on confidences and correctness alone, so
 they are recomputed exactly from the stored columns.
 
-Further rows are by OOD class and by bin of similarity to the nearest ID class: is detection harder nearby?
+Further rows are by OOD class and by bin of similarity to the nearest ID class.
 Tables head each metric by its label (`LABELS`), whose key is an equal name for it.
 """
 

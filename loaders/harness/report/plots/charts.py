@@ -127,7 +127,7 @@ def nearness(selection: Selection) -> Plot:
         panels.append(Points(title, "similarity to the nearest ID class", "AUROC in %", points))
     if not any(panel.points for panel in panels):
         raise DataError("no OOD class has a synset", where=selection.benchmark)
-    return Plot(f"{selection.benchmark}: is detection harder nearby?", tuple(panels))
+    return Plot(f"{selection.benchmark}: OOD classes by similarity to ID classes", tuple(panels))
 
 
 @plot_kind("kim-5", "improvement of pooled AURC over MCP in %", paper="Kim, figure 5")
