@@ -33,8 +33,8 @@ ADJECTIVE_TEMPLATES = (SENTENCES[ADJECTIVE],)
 """Sentence of the words whose kind is not ``noun``, as in the code of NegLabel's authors."""
 TEXT_BATCH = 256
 DRAW = "negatives"
-HOW_TO_NAME = "give distinct names: --names FILE, or rename={CLASS_ID: NAME} in Python"
 """Name of the draw; its hash orders negative words."""
+HOW_TO_NAME = "give distinct names: --names FILE, or rename={CLASS_ID: NAME} in Python"
 
 EncodeText = Callable[[list[str]], Tensor]
 """Sentences -> embeddings (n, d)."""
@@ -164,11 +164,7 @@ def id_classes(
     names = [given[i].text if i in given else name for i, name in zip(classes, named, strict=True)]
     if absent := [i for i, name in zip(classes, names, strict=True) if not name]:
         reason = f"{counted(len(absent), 'class')} have no word in {language}: {listed(absent, 5)}"
-        raise DataError(
-            reason,
-            where=manifest.name,
-            hint=HOW_TO_NAME,
-        )
+        raise DataError(reason, where=manifest.name, hint=HOW_TO_NAME)
     _refuse_shared_prompts(classes, names, where=manifest.name)
     return classes, names
 
