@@ -204,7 +204,8 @@ def make_benchmark(
     complete = "complete" if build.manifest.complete else "a source is awaited"
     steps.end(f"{built}: {complete}")
 
-    steps.begin("verify", built, *flags)
+    given = f"./{built}" if built.parent == Path() else built  # a bare name would be a frozen benchmark's
+    steps.begin("verify", given, *flags)
     verification = verify_benchmark(
         load_manifest(built, check="none"), roots=used_roots, workers=workers, progress=progress
     )
@@ -212,7 +213,7 @@ def make_benchmark(
     steps.end(*(problems or ["agrees with its rules and the images"]))
 
     pages = out / "site" / name
-    steps.begin("site", built, "--out", pages)
+    steps.begin("site", given, "--out", pages)
     site = make_site(pages, [built], progress=progress)
     page = site.out / "index.html"
     steps.end(f"open {page}")
