@@ -10,6 +10,7 @@ from .benchmark.checks.freeze import freeze as freeze
 from .benchmark.checks.leaks import report_leaks as report_leaks
 from .benchmark.checks.listing import list_benchmarks as list_benchmarks
 from .benchmark.checks.ready import ready as ready
+from .benchmark.checks.verify import diff_manifests as diff_manifests
 from .benchmark.checks.verify import verify_benchmark as verify_benchmark
 from .benchmark.construct import Build as Build
 from .benchmark.construct import build_benchmark as build_benchmark
@@ -18,7 +19,6 @@ from .benchmark.explain import explain_benchmark as explain_benchmark
 from .benchmark.explain import explain_class as explain_class
 from .benchmark.hierarchies import taxonomy_of as taxonomy_of
 from .benchmark.manifest import Manifest as Manifest
-from .benchmark.manifest.diff import diff_manifests as diff_manifests
 from .benchmark.manifest.loading import manifest_names as manifest_names
 from .benchmark.recipe import Recipe as Recipe
 from .benchmark.recipe import class_set_names as class_set_names

@@ -9,7 +9,7 @@ from wordnet_splits.base.errors import Problem
 from wordnet_splits.base.terminal.output import print_lines, print_table, to_stderr, to_stdout
 
 if TYPE_CHECKING:
-    from wordnet_splits.benchmark.checks.verify import Verification
+    from wordnet_splits.benchmark.checks.verification import Verification
     from wordnet_splits.benchmark.construct import Build
     from wordnet_splits.benchmark.manifest import GroupRow
 

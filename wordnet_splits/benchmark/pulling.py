@@ -20,7 +20,7 @@ from wordnet_splits.base.text_formats import read_json
 from wordnet_splits.base.untrusted import LARGEST_TEXT, path_below, read_text, sha256_of
 from wordnet_splits.benchmark.manifest import Manifest, read_manifest
 from wordnet_splits.benchmark.manifest.carried import carried_files
-from wordnet_splits.benchmark.manifest.diff import changed_values
+from wordnet_splits.benchmark.manifest.frozen_values import changed_values
 from wordnet_splits.benchmark.manifest.loading import CHANGELOG, shipped_data
 from wordnet_splits.benchmark.manifest.metadata import check_data
 from wordnet_splits.benchmark.manifest.parts import manifest_files
@@ -190,7 +190,7 @@ def pull(
     ----------
     address : a repository or a folder, or a benchmark in a repository or folder.
     verify : returns the problems of a received manifest, which is refused for the first one, as
-        `wordnet_splits.benchmark.checks.verify.verify_received` does.
+        `wordnet_splits.benchmark.checks.verification.verify_received` does.
     out : folder for the benchmarks; by default one in the user's cache, by repository and revision.
 
     Raises

@@ -80,7 +80,7 @@ def _pulled_folder(text: str) -> Path:
         raise SplitsError(f"the address {text!r} has no benchmark", hint=hint)
     folder = address.folder / address.benchmark
     if not (folder / "manifest.json").is_file():
-        from wordnet_splits.benchmark.checks.verify import verify_received
+        from wordnet_splits.benchmark.checks.verification import verify_received
         from wordnet_splits.benchmark.pulling import pull
 
         pull(address, verify=verify_received)
@@ -133,7 +133,7 @@ def check_as_shipped(manifest: Manifest) -> None:
     shipped = shipped_data(manifest.name)
     if shipped is None or shipped == manifest.data:
         return
-    from wordnet_splits.benchmark.manifest.diff import contradictions
+    from wordnet_splits.benchmark.manifest.frozen_values import contradictions
 
     if changed := contradictions(shipped, manifest.data):
         raise ManifestError(

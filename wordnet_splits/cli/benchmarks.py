@@ -36,7 +36,7 @@ from wordnet_splits.datasets.catalog.declarations import merge_declarations
 from wordnet_splits.datasets.sources.roots import parse_roots
 
 if TYPE_CHECKING:
-    from wordnet_splits.benchmark.checks.verify import CheckedGroup, Verification
+    from wordnet_splits.benchmark.checks.verification import CheckedGroup, Verification
     from wordnet_splits.benchmark.manifest import Manifest
     from wordnet_splits.benchmark.recipe import Recipe
 

@@ -190,7 +190,7 @@ def pull_benchmarks(
     Ctrl-C loses nothing: the same command continues where it stopped.
     """
     from wordnet_splits.base.progress import OnStderr
-    from wordnet_splits.benchmark.checks.verify import verify_received
+    from wordnet_splits.benchmark.checks.verification import verify_received
     from wordnet_splits.benchmark.pulling import published_address, pull
 
     address = published_address(repo, where="ORG/NAME")

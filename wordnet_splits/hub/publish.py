@@ -16,7 +16,7 @@ from wordnet_splits.base.names import listed
 from wordnet_splits.base.tabular import Tabular
 from wordnet_splits.base.text_formats import read_json
 from wordnet_splits.base.untrusted import LARGEST_TEXT
-from wordnet_splits.benchmark.manifest.diff import changed_values
+from wordnet_splits.benchmark.manifest.frozen_values import changed_values
 from wordnet_splits.benchmark.manifest.metadata import check_data
 from wordnet_splits.benchmark.pulling import SUMS, PublishedFolder, Store, sums_of
 from wordnet_splits.hub.attribution import CITATION, citation_cff

@@ -12,7 +12,8 @@ from wordnet_splits.base.lazy import need
 from wordnet_splits.base.progress import Progress, Silent
 from wordnet_splits.base.untrusted import read_text
 from wordnet_splits.benchmark.checks.freeze import require_publishable
-from wordnet_splits.benchmark.checks.verify import Verification, verify_benchmark
+from wordnet_splits.benchmark.checks.verification import Verification
+from wordnet_splits.benchmark.checks.verify import verify_benchmark
 from wordnet_splits.benchmark.construct import run_for_each
 from wordnet_splits.benchmark.manifest import Manifest
 from wordnet_splits.benchmark.manifest.loading import CHANGELOG, version_of, whole_folder

@@ -12,9 +12,9 @@ from tests.raising import raises
 from tests.wordnet_splits.command import Command
 from wordnet_splits.base.errors import ManifestError
 from wordnet_splits.benchmark.checks.freeze import freeze
+from wordnet_splits.benchmark.checks.verify import diff_manifests
 from wordnet_splits.benchmark.construct import build_benchmark
 from wordnet_splits.benchmark.manifest import read_manifest
-from wordnet_splits.benchmark.manifest.diff import diff_manifests
 from wordnet_splits.benchmark.resolve import find_manifest, load_manifest
 from wordnet_splits.hub.attribution import cite_benchmark
 

@@ -14,7 +14,8 @@ from wordnet_splits.base.names import counted
 from wordnet_splits.base.tabular import Tabular
 from wordnet_splits.base.untrusted import read_text
 from wordnet_splits.benchmark.manifest import Manifest, Part, altered, read_manifest, write_manifest
-from wordnet_splits.benchmark.manifest.diff import changed_values, diff_manifests
+from wordnet_splits.benchmark.manifest.diff import compare_manifests
+from wordnet_splits.benchmark.manifest.frozen_values import changed_values
 from wordnet_splits.benchmark.manifest.loading import CHANGELOG
 from wordnet_splits.benchmark.recipe import is_shipped, load_recipe
 from wordnet_splits.datasets.catalog.declarations import LOCAL
@@ -199,7 +200,7 @@ def check_succession(before: Manifest, after: Manifest) -> None:
         return
     lost = [f"{s}/{g}" for s, g in before.parts.keys() - after.parts.keys()]
     shared = _only(before, set(before.parts)), _only(after, set(before.parts) & set(after.parts))
-    difference = diff_manifests(*shared)
+    difference = compare_manifests(*shared)
     undigested = [f"{s}/{g}" for s, g in before.parts if _loses_digests(before, after, (s, g))]
     if lost or undigested:
         raise ManifestError(

@@ -1,25 +1,21 @@
-"""Comparison of two manifests: rows that differ, in sentences, and frozen values that changed."""
+"""Comparison of two manifests: the rows that differ, also in sentences."""
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
 from wordnet_splits.base.names import counted
 from wordnet_splits.base.tabular import Tabular
-from wordnet_splits.benchmark.manifest.metadata import ManifestData
 from wordnet_splits.benchmark.manifest.node_changes import NodeChanges, node_changes
 from wordnet_splits.benchmark.manifest.parts import Manifest
 from wordnet_splits.benchmark.manifest.tables import CLASS_IDENTITY, IMAGE_IDENTITY
 
 TableRow = dict[str, Any]
-EVALUATION = "the transforms, normalisation, roles or views of its evaluation"
-_IN_ALL = ("all images", "all pixels")
 
 
 @dataclass(frozen=True)
@@ -62,15 +58,12 @@ class ManifestDiff(Tabular):
         return {"same": self.same, **asdict(self)}
 
 
-def diff_manifests(a: Manifest | str | Path, b: Manifest | str | Path) -> ManifestDiff:
-    """Compare two manifests, each given itself or by its name or folder.
+def compare_manifests(a: Manifest, b: Manifest) -> ManifestDiff:
+    """Compare the classes and images of two manifests.
 
     Rows are identified by (source, class_id, group), or (source, image_id, split). Digests differ only where
     both are known.
     """
-    from wordnet_splits.benchmark.resolve import load_manifest
-
-    a, b = load_manifest(a, as_shipped=False), load_manifest(b, as_shipped=False)
     identity = list(CLASS_IDENTITY)
     classes = _compare(a.classes.select(identity), b.classes.select(identity), "source", "class_id", "group")
     images = RowChanges()
@@ -113,56 +106,6 @@ def _equal(a: TableRow, b: TableRow) -> bool:
     if None in (a.get("digest"), b.get("digest")):
         a, b = {**a, "digest": None}, {**b, "digest": None}
     return a == b
-
-
-def changed_values(before: ManifestData, after: ManifestData) -> list[str]:
-    """Return the frozen values of ``before`` that ``after`` changes under the same version.
-
-    Nulls may be filled.
-    """
-    if before.version != after.version:
-        return []
-    new = dict(_frozen(after))
-    return [subject for subject, value in _frozen(before) if value is not None and new.get(subject) != value]
-
-
-def contradictions(before: ManifestData, after: ManifestData) -> list[str]:
-    """Return the `changed_values` that ``after`` has another value for.
-
-    Unknown and missing images are skipped. Another draw (``NAME@seed=N``, ``NAME@local``) has other classes
-    and images: only the other inputs of an evaluation are compared.
-    """
-    values = dict(_frozen(after))
-    changed = [subject for subject in changed_values(before, after) if values.get(subject) is not None]
-    if after.name != before.name:
-        return [subject for subject in changed if subject == EVALUATION]
-    if after.missing:
-        short = {(row.split, row.group) for row in after.groups if row.status.startswith("missing")}
-        passed = {subject for part in short for subject in _of_part(*part)} | set(_IN_ALL)
-        return [subject for subject in changed if subject not in passed]
-    return changed
-
-
-def _of_part(split: str, group: str) -> tuple[str, str]:
-    return f"the images of {split}/{group}", f"the pixels of {split}/{group}"
-
-
-def _frozen(data: ManifestData) -> Iterator[tuple[str, str | None]]:
-    stored = data.fingerprints
-    yield "its classes", stored.classes
-    yield EVALUATION, stored.evaluation
-    for row in stored.images:
-        yield from zip(_of_part(row.split, row.group), (row.images, row.pixels), strict=True)
-    yield from zip(_IN_ALL, (stored.images_in_all, stored.pixels_in_all), strict=True)
-    for source in stored.sources:
-        yield f"the declaration of {source.name}", source.declaration
-        yield f"the catalog of {source.name}", source.catalog
-        yield f"the inventory of {source.name}", source.inventory
-    if stored.hierarchy is not None:
-        yield "the edges of its hierarchy", stored.hierarchy.tree
-        yield "the names of its hierarchy's nodes", stored.hierarchy.nodes
-    for table in stored.pair_tables:
-        yield f"the table {table.name}", table.sha256
 
 
 Row = Mapping[str, Any]
@@ -265,8 +208,8 @@ class DescribedDiff(ManifestDiff):
 
 
 def describe_diff(a: Manifest, b: Manifest) -> DescribedDiff:
-    """Compare two manifests as `diff_manifests`, with a sentence for each change of a class or its images."""
-    difference = diff_manifests(a, b)
+    """Return `compare_manifests` with a sentence for each change of a class or its images."""
+    difference = compare_manifests(a, b)
     classes, moves = difference.classes, image_moves(difference.images)
     renames = find_renames(classes, moves)
     new_names = {(r.source, r.before): r.after for r in renames}

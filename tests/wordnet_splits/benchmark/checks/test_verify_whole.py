@@ -16,7 +16,8 @@ import pytest
 from tests.raising import raises
 from tests.selection import cases
 from wordnet_splits.base.errors import ManifestError, SplitsError
-from wordnet_splits.benchmark.checks.verify import differences, verify_benchmark
+from wordnet_splits.benchmark.checks.verification import differences
+from wordnet_splits.benchmark.checks.verify import verify_benchmark
 from wordnet_splits.benchmark.construct import build_benchmark
 from wordnet_splits.benchmark.manifest import Manifest, read_manifest
 from wordnet_splits.benchmark.manifest.tables import (

@@ -11,8 +11,8 @@ import pytest
 
 from tests.raising import mentions
 from wordnet_splits.base.terminal.output import BAD_INPUT, LEFT_OUT
+from wordnet_splits.benchmark.checks.verify import diff_manifests
 from wordnet_splits.benchmark.manifest import Manifest
-from wordnet_splits.benchmark.manifest.diff import diff_manifests
 from wordnet_splits.benchmark.resolve import find_manifest, load_manifest
 from wordnet_splits.cli.main import app, run
 from wordnet_splits.datasets.catalog.inventory import load_inventory
