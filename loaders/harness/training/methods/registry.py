@@ -77,6 +77,8 @@ def with_instance(recipe: TrainingRecipe, method: Method) -> TrainingRecipe:
     ------
     DataError : not a method, or one that its name does not find, such as a class inside a function.
     """
+    if not isinstance(method, Method):
+        raise DataError(f"must be a method's name or instance, got {method!r}", where="--method")
     cls: Any = type(method)
     _check(cls)
     if method == recipe.build_method():
