@@ -41,7 +41,7 @@ MEANINGS = {
     "shared": "a name of this and of another class",
     "other_word": "a noun, but of none of the class's synsets",
     RARE: "a photo of it may show another thing: a sense as frequent in tagged texts",
-    LATER: "the hierarchy lists another sense first, which misleads nobody; no problem",
+    LATER: "the hierarchy lists another sense first; no problem",
 }
 """Problems of a name, the worst first; the last is only a note."""
 LIMITS = (
