@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
+import re
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import field
@@ -179,7 +180,7 @@ def join_left_out(notes: Iterable[str]) -> list[str]:
         model, _, label = subject.rpartition(": ")
         labels.setdefault((model, reason) if found else (note, ""), []).append(label)
     return [
-        f"{model}: {', '.join(names)} are left out: {reason.replace('it ', 'each ', 1)}"
+        f"{model}: {', '.join(names)} are left out: {re.sub('^it ', 'each ', reason)}"
         if len(names) > 1
         else f"{model}: {names[0]}{IS_LEFT_OUT}{reason}"
         if reason
